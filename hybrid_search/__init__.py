@@ -4,14 +4,14 @@
     >>> import hybrid_search
     >>> hybrid_search.query("refund request", alpha=0.5)
 
-In: documents (JSON lines, tables, or the index of another server) and phrases. Out: `Result`s.
+Input: documents (JSON lines, tables, or another server's index) and phrases. Output: `Result`s.
 
 Modules in reading order: `api` and `client` (every call), `text` (documents, passages, spans),
 `encoder` (the model), `ingest` (documents into an index), `backends` (where indexes live), `search`
-(phrases to hits), `phrases` (all mentions of topics), `maintenance`, `observability`, `serve`
-and `agents` (over HTTP, and as tools), `retrievers` (for other frameworks), `cli`;
-`config` and `credentials` read the environment, `errors` has the tree of errors. The root page of a
-package says what goes into it.
+(phrases to hits), `phrases` (every mention of a topic), `maintenance`, `observability`, `serve` and
+`agents` (over HTTP, and as tools), `retrievers` (for other frameworks), `cli`; `config` and
+`credentials` read the environment, `errors` has the exception hierarchy. The docstring of each
+package describes its modules.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-config.disable_telemetry()  # here, because it must come before anything imports ONNX Runtime
+config.disable_telemetry()  # must run before anything imports ONNX Runtime
 
 __all__ = [
     "AccessError",
@@ -83,12 +83,12 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """Return all names, also those that are imported at their first use."""
+    """Return all public names, including the lazily imported ones."""
     return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:
-    """Import `AsyncClient` at its first use, so that importing the package stays light."""
+    """Import `AsyncClient` on first use, to keep importing the package fast."""
     if name == "AsyncClient":
         from hybrid_search.async_client import AsyncClient
 

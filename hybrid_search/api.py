@@ -1,4 +1,4 @@
-"""The module-level functions: each calls the method of a client, which this process keeps."""
+"""Module-level functions, each of which calls a method of one shared client per process."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ def connect(
         device: auto, cpu, cuda, tensorrt, or cuda:1 (default: ``HYBRID_SEARCH_DEVICE``, else auto).
         dimension: How many numbers the vectors of new indexes have (default:
             ``HYBRID_SEARCH_DIMENSION``, else the model's usual size). Fewer take less space and
-            time, and find a little less. Existing indexes keep their dimension.
+            time, and recall drops a little. Existing indexes keep their dimension.
         precision: auto, int8, float16 or float32 (default: ``HYBRID_SEARCH_PRECISION``, else auto:
-            int8 on CPUs, float16 elsewhere). An index of one can be searched in another.
-        patience: How many seconds an ingest waits for a server that takes nothing (default:
+            int8 on CPUs, float16 elsewhere). An index written at one precision can be searched at
+            another.
+        patience: How many seconds an ingest keeps retrying a server that accepts nothing (default:
             ``HYBRID_SEARCH_PATIENCE``, else 600).
-        tuning: A file that ``tune`` has written, for the probabilities of queries (default:
-            ``HYBRID_SEARCH_TUNING``, else those of the model).
+        tuning: A file written by ``tune``, used for the probabilities of queries (default:
+            ``HYBRID_SEARCH_TUNING``, else the model's own probabilities).
 
     Returns:
-        A client, to be closed by leaving its ``with`` block.
+        A client. Use it in a ``with`` block, which closes it.
 
     Raises:
         UsageError: If the URL or a setting is not valid.
@@ -69,49 +70,51 @@ def query(
     """Find a phrase in an index: documents, fused scores, and the offsets of the matching words.
 
     Args:
-        phrase: The phrase, or several: a passage counts by the one that it fits best.
+        phrase: The phrase, or several phrases: each passage is scored by the one that fits it best.
         index: The name of the index (default: ``"calls"``).
         alpha: The weight of the span cosine, 0 to 1: 0 is BM25 only, 1 is spans only (default:
             0.5).
-        size: How many hits, at least 1 (default: 10). At most 10,000.
-        where: Metadata that a document must have, all of it: ``{"sector": "bank"}``, one of
-            several ``{"tier": ["gold", "silver"]}``, a range ``{"date": {"gte": "2026-01-01"}}``
-            with gt, gte, lt, lte, none of some ``{"tier": {"ne": "gold"}}``, or any
-            ``{"tier": {"exists": True}}``. Dates and numbers are compared by value. ``id`` is the
-            document's id (default: None, no filter).
-        fusion: How both scores become one: calibrated, min_max, l2, z_score or rrf (default:
+        size: How many hits to return, 1 to 10,000 (default: 10).
+        where: Conditions on metadata, all of which a document must meet: ``{"sector": "bank"}``,
+            one of several ``{"tier": ["gold", "silver"]}``, a range ``{"date": {"gte":
+            "2026-01-01"}}`` with gt, gte, lt, lte, none of some ``{"tier": {"ne": "gold"}}``, or
+            any ``{"tier": {"exists": True}}``. Dates and numbers are compared by value. ``id`` is
+            the document's id (default: None, no filter).
+        fusion: How to combine the two scores: calibrated, min_max, l2, z_score or rrf (default:
             ``"calibrated"``).
-        context: A text that holds the phrase, to say in which sense it is meant (default: None).
-        spans: How many of its best spans a hit shows, 0 to 100 (default: 3).
-        spans_by: What they are chosen by: score, the cosine and a prior of how well a span's ends
-            and length fit those of a clause, or cosine alone. Hits and their scores stay (default:
-            ``"score"``; cosine for a model without such a prior).
-        min_score: Leave out hits with a lower fused score (default: None, none is left out).
-        min_probability: Show only spans that express the phrase with at least this probability, 0
-            to 1, by the map of `Client.mine`, and count only hits that have one. Spans then have a
-            `probability` (default: None, all).
-        offset: How many hits to leave out before the first, at least 0 (default: 0). Pages of up to
-            100 hits are cuts of the best 100; larger ones of the best 1,000 or 10,000.
+        context: A text that contains the phrase, to show in which sense it is meant (default:
+            None).
+        spans: How many of its best spans to return with each hit, 0 to 100 (default: 3).
+        spans_by: How to choose these spans: score is the cosine plus a prior for how well a span's
+            ends and length fit a clause; cosine is the cosine alone. Hits and their scores do not
+            change (default: ``"score"``; cosine for a model without a prior).
+        min_score: Leave out hits with a lower fused score (default: None, no limit).
+        min_probability: Return only spans that express the phrase with at least this probability, 0
+            to 1, and only hits with such a span. Probabilities are those of `Client.mine`; spans
+            then have a `probability` (default: None, no limit).
+        offset: How many hits to skip, at least 0 (default: 0). Pages of up to 100 hits are slices
+            of the best 100, larger pages of the best 1,000 or 10,000.
         group_by: What a hit is: document or passage (default: ``"document"``).
-        refine: isolate: rank the spans of each hit again, each encoded by itself. Hits and scores
-            stay (default: None).
-        feedback: Search a second time, with a vector halfway to the best spans of so many of the
-            best documents, 0 to 100. It finds more of what means the same, and takes longer;
-            a question that has one answer is better without (default: 0, once; 10 if wanted).
-        explain: Add the numbers that each score is made of (default: False).
+        refine: isolate re-ranks the spans of each hit, each encoded on its own. Hits and their
+            scores do not change (default: None).
+        feedback: Search a second time, with the query vector moved halfway to the best spans of
+            this many top documents, 0 to 100. This finds more paraphrases and takes longer; leave
+            it off for a question with one answer (default: 0, off; 10 is a good value).
+        explain: Add the components of each score (default: False).
         highlight: Add the offsets of the words that BM25 matched (default: False).
-        sort: A metadata field, or ``id``, to order the fused documents by; ``-field`` puts the
-            largest first. Only the hits of all pages are sorted (default: None, by score).
-        facets: A metadata field or several; counts the documents with each of their values, the
-            100 most frequent (default: ``()``, none).
-        facets_over: What is counted: window, the documents of all pages, or matches, all in
-            which a term of the phrase occurs (default: ``"window"``).
-        speaker: Whose spans count, one name or several, compared exactly: those of others count
-            neither in a score nor in what is shown. BM25 counts the words of all speakers of a
-            passage in which one of them speaks (default: ``()``, all speakers).
-        not_: A phrase that is not meant, or several: a span that is nearer to one of them than to
-            the phrase does not count. Give the whole of what is not meant, "have not received
-            refund", as for a topic (default: ``()``).
+        sort: A metadata field, or ``id``, to sort the fused documents by; ``-field`` sorts in
+            descending order. Only the hits within the window of all pages are sorted (default:
+            None, by score).
+        facets: One or more metadata fields. The result counts the documents for each of the 100
+            most frequent values (default: ``()``, none).
+        facets_over: Which documents facets count: window, the documents of all pages, or matches,
+            every document that contains a term of the phrase (default: ``"window"``).
+        speaker: One or more speakers, matched exactly. Only their spans are scored and returned.
+            BM25 still counts the words of every speaker in a passage where one of them speaks
+            (default: ``()``, all speakers).
+        not_: One or more phrases to exclude: a span nearer to one of them than to the phrase does
+            not count. Write each in full, such as "have not received refund", as for a topic
+            (default: ``()``).
         url: As in `connect` (default: None, ``HYBRID_SEARCH_URL``).
 
     Returns:
@@ -140,17 +143,17 @@ def best_spans(
     speaker: str | Sequence[str] | None = None,
     not_: str | Sequence[str] | None = None,
 ) -> list[Span]:
-    """Return the best spans of one text that do not overlap, best first. No index is used.
+    """Return the best non-overlapping spans of one text, best first. No index is used.
 
     Args:
         phrase: The phrase.
-        text: The text to look in, or the turns of a call, each ``{"speaker": ..., "text": ...}``:
-            offsets then refer to their texts, joined by newlines.
-        k: How many spans, at least 1.
-        context: A text that holds the phrase, to say in which sense it is meant.
-        spans_by: What they are chosen by, as in `query`.
-        speaker: Whose spans count, as in `query`; for turns only.
-        not_: What is not meant, as in `query`.
+        text: The text to look in, or the turns of a call, each ``{"speaker": ..., "text": ...}``.
+            Offsets then refer to the texts of the turns joined by newlines.
+        k: How many spans to return, at least 1.
+        context: A text that contains the phrase, to show in which sense it is meant.
+        spans_by: How to choose them, as in `query`.
+        speaker: Only spans of these speakers count, as in `query`. Needs turns.
+        not_: Phrases to exclude, as in `query`.
 
     Raises:
         UsageError: If `k` is less than 1, the phrase has no word, or the context lacks it.
@@ -169,13 +172,13 @@ def best_spans(
 def phrase_similarity(
     a: str, b: str, *, context1: str | None = None, context2: str | None = None
 ) -> float:
-    """Return the cosine of two phrases, -1..1, each inside its context if it has one.
+    """Return the cosine of two phrases, -1..1, each encoded in its context if it has one.
 
     Args:
         a: The first phrase.
         b: The second phrase.
-        context1: A text that holds `a`, to say in which sense it is meant.
-        context2: A text that holds `b`.
+        context1: A text that contains `a`, to show in which sense it is meant.
+        context2: A text that contains `b`.
 
     Raises:
         UsageError: If a phrase has no word, or its context lacks it.
@@ -187,9 +190,9 @@ def phrase_similarity(
 
 
 def shared_client(url: str | None) -> Client:
-    """Return this process's client for `url` and the environment as they are now.
+    """Return this process's shared client for `url` and the current environment.
 
-    It is never closed, so that the functions here and the retrievers load one encoder.
+    It is never closed, so that the functions here and the retrievers share one encoder.
 
     Args:
         url: As in `connect`.

@@ -1,8 +1,8 @@
-"""`AsyncClient`: the methods of `Client` for programs that run on asyncio.
+"""`AsyncClient`: the methods of `Client` for asyncio programs.
 
-A query is a few round trips and then arithmetic: the phrase through the encoder, every span of
-hundreds of passages. The arithmetic must leave the event loop anyway, so a whole query runs in a
-thread: one pool of threads and one pool of connections, however many queries wait.
+A query is a few round trips and then arithmetic: encoding the phrase, and scoring every span of
+hundreds of passages. The arithmetic must not block the event loop, so each query runs in a thread.
+All queries share one pool of threads and one pool of connections.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 THREADS = 16
-"""Queries that run at once: some wait for the server while others compute.
+"""Number of queries that run at once: some wait for the server while others compute.
 
-Connections are kept for twice as many.
+The connection pool holds twice as many connections.
 """
 
 
@@ -36,7 +36,7 @@ def _open_threads(threads: int) -> ThreadPoolExecutor:
 def _run_in_thread(
     method: Callable[Concatenate[Client, P], R],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]]:
-    """Return the coroutine function that runs `method` of a client in a thread."""
+    """Return a coroutine function that runs a `Client` method in a thread."""
 
     @functools.wraps(method)
     async def run(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -48,7 +48,7 @@ def _run_in_thread(
 def _iterate_in_thread(
     method: Callable[Concatenate[Client, P], Iterator[R]],
 ) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[R]]:
-    """Return the asynchronous generator that takes each item of a client's `method` in a thread."""
+    """Return an async generator that fetches each item of a `Client` method in a thread."""
 
     @functools.wraps(method)
     async def iterate(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[R]:
@@ -60,20 +60,20 @@ def _iterate_in_thread(
 
 
 class AsyncClient:
-    """A client as `hybrid_search.connect` opens it, whose methods are awaited.
+    """An asyncio client with the methods of `Client`.
 
-    Closed by leaving its ``async with`` block. A cancelled call is no longer waited for, but runs
-    to its end.
+    Use it in an ``async with`` block, which closes it. Cancelling a call stops waiting for it, but
+    the call itself runs to its end.
 
     Args:
-        url: As in `hybrid_search.connect`, like all but the last.
+        url: As in `hybrid_search.connect`, like every parameter except `threads`.
         model: A model folder, or the name of an installed model.
         device: auto, cpu, cuda, tensorrt, or cuda:1.
         dimension: How many numbers the vectors of new indexes have.
         precision: auto, int8, float16 or float32.
-        patience: How many seconds an ingest waits for a server that takes nothing.
-        tuning: A file that ``tune`` has written, for the probabilities of queries.
-        threads: How many calls run at once; more of them wait.
+        patience: How many seconds an ingest keeps retrying a server that accepts nothing.
+        tuning: A file written by ``tune``, used for the probabilities of queries.
+        threads: How many calls run at once; further calls wait.
 
     >>> async def count_hits(*phrases: str) -> list[int]:
     ...     async with hybrid_search.AsyncClient() as client:
@@ -108,11 +108,11 @@ class AsyncClient:
 
     @classmethod
     def from_client(cls, client: Client, *, threads: int = THREADS) -> Self:
-        """Return an asynchronous client with the connections and the encoder of another one.
+        """Return an asynchronous client that shares the connections and encoder of `client`.
 
         Args:
-            client: A client as `hybrid_search.connect` opens it. Closing either closes both.
-            threads: How many calls run at once; more of them wait.
+            client: A client from `hybrid_search.connect`. Closing either one closes both.
+            threads: How many calls run at once; further calls wait.
 
         >>> async def find(client: Client) -> str:
         ...     result = await hybrid_search.AsyncClient.from_client(client).query("money back")

@@ -9,10 +9,10 @@ HYBRID_SEARCH_PRECISION    auto, int8, float16 or float32
                            (default: auto, which is int8 on CPUs and float16 elsewhere)
 HYBRID_SEARCH_DIMENSION    vector dimension of new indexes, one of the model's sizes
                            (default: the model's usual one)
-HYBRID_SEARCH_TUNING       file of tuned probabilities, by which queries go
+HYBRID_SEARCH_TUNING       file of tuned probabilities for queries
                            (default: none, for the shipped ones)
 
-How a server is reached. At most one login; a secret is either given or read from a file:
+Access to a server, with at most one login; a secret is either given or read from a file:
 
 HYBRID_SEARCH_USERNAME     with HYBRID_SEARCH_PASSWORD or HYBRID_SEARCH_PASSWORD_FILE
 HYBRID_SEARCH_API_KEY      or HYBRID_SEARCH_API_KEY_FILE
@@ -66,12 +66,12 @@ from hybrid_search.errors import UsageError
 
 DEFAULT_INDEX = "calls"
 DEFAULT_POLICY = "5/1"
-"""The windows of a new index; `hybrid_search.text.window_policy` says what they mean."""
+"""The window policy of a new index, see `hybrid_search.text.window_policy`."""
 
 DEFAULT_GRAPH_DIMENSION = 192
-"""How many numbers of its vectors the graph of a new index has, at most."""
+"""Maximum dimension of the vectors in the graph of a new index."""
 DEFAULT_SAMPLE = 100
-"""How many documents of an index are encoded again to check it."""
+"""Number of documents that are encoded again to verify an index."""
 
 BOOLEAN_WORDS = {
     "true": True,
@@ -89,9 +89,9 @@ HAYSTACK_SWITCH = "HAYSTACK_TELEMETRY_ENABLED"
 PLUGIN_SWITCH = "PYDANTIC_DISABLE_PLUGINS"
 
 BLAS_PATIENCE, LEAST_PATIENCE = "OPENBLAS_THREAD_TIMEOUT", "4"
-"""How long a thread of OpenBLAS without work spins before it sleeps: this power of 2 in cycles.
+"""How long an idle OpenBLAS thread spins before it sleeps: this power of 2 in cycles.
 
-4 is the least that OpenBLAS takes, and 26 or more its default.
+4 is the minimum of OpenBLAS; its default is 26 or more.
 """
 
 _log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings in force: from arguments, else from the environment, else the defaults."""
+    """The effective settings: from arguments, else the environment, else the defaults."""
 
     url: str
     model: str | Path | None
@@ -119,7 +119,7 @@ def settings(
     patience: float | None = None,
     tuning: str | Path | None = None,
 ) -> Settings:
-    """Return the settings, with missing arguments read from the environment or set to defaults.
+    """Return the settings; missing arguments come from the environment or are defaults.
 
     Raises UsageError if the URL holds a secret, or a variable is invalid or contradicts another.
     """
@@ -136,29 +136,29 @@ def settings(
 
 
 def cache_folder() -> Path:
-    """Return the folder of files that can be made again: the user's cache."""
+    """Return the user's cache folder, for files that can be recreated."""
     return platformdirs.user_cache_path("hybrid_search")
 
 
 def disable_telemetry() -> None:
     """Keep ONNX Runtime from reporting to its makers, unless the user has set its variable.
 
-    It reads the variable when it is imported. Where that has happened, nothing is set, so that
-    `reporting_libraries` tells the truth.
+    ONNX Runtime reads the variable when it is imported. If that has happened already, nothing is
+    set, so that `reporting_libraries` stays accurate.
     """
     if "onnxruntime" not in sys.modules:
         _set_default(ONNX_RUNTIME_SWITCH, "1")
 
 
 def disable_ray_reports() -> None:
-    """Keep a cluster of Ray that is started after this from reporting to Ray's makers."""
+    """Keep Ray clusters started after this from reporting to Ray's makers."""
     _set_default(RAY_SWITCH, "0")
 
 
 def disable_haystack_reports() -> None:
-    """Keep Haystack from reporting to its makers, unless its own import came first.
+    """Keep Haystack from reporting to its makers, unless it was imported first.
 
-    It reads the variable when it is imported, and makes an id of the user in the home folder.
+    Haystack reads the variable when it is imported, and stores a user id in the home folder.
     """
     if "haystack" not in sys.modules:
         _set_default(HAYSTACK_SWITCH, "false")
@@ -167,26 +167,27 @@ def disable_haystack_reports() -> None:
 def leave_out_plugins() -> None:
     """Keep pydantic from looking for plugins, unless the user has set its variable.
 
-    It reads what every installed distribution offers, and a plugin may report to its makers what
-    pydantic reads. This is for a program of our own.
+    pydantic searches every installed distribution for plugins, and a plugin may report to its
+    makers what pydantic validates. Call this only in our own programs.
     """
     _set_default(PLUGIN_SWITCH, "1")
 
 
 def stop_idle_spinning() -> None:
-    """Let threads of numpy's OpenBLAS sleep as soon as they have no work.
+    """Let idle threads of numpy's OpenBLAS sleep at once.
 
-    Unless the user has set its variable. By default each of them, one per core but one, keeps its
-    core busy for 2**26 cycles (25 ms) or more when numpy is imported and after each product
-    (https://github.com/OpenMathLib/OpenBLAS/issues/5171). This is for a program of our own: a host
-    of this library decides for itself. OpenBLAS reads the variable when numpy is imported.
+    Does nothing if the user has set the variable. By default each thread, one per core but one,
+    keeps its core busy for 2**26 cycles (25 ms) or more when numpy is imported and after each
+    product (https://github.com/OpenMathLib/OpenBLAS/issues/5171). Call this only in our own
+    programs: a host of this library decides for itself. OpenBLAS reads the variable when numpy is
+    imported.
     """
     if "numpy" not in sys.modules:
         _set_default(BLAS_PATIENCE, LEAST_PATIENCE)
 
 
 def reporting_libraries() -> dict[str, str]:
-    """Return the libraries that may report to their makers, each with the setting that stops it."""
+    """Return libraries that may report to their makers, each with the setting to stop it."""
     libraries = {}
     if not BOOLEAN_WORDS.get(os.environ.get(ONNX_RUNTIME_SWITCH, "").lower(), False):
         libraries["ONNX Runtime"] = f"{ONNX_RUNTIME_SWITCH}=1"
@@ -201,7 +202,7 @@ def _set_default(variable: str, value: str) -> None:
 
 
 def _access() -> Access:
-    """Return the server access that the environment describes.
+    """Return the server access configured in the environment.
 
     A password without a username is accepted here: the URL may still name the user.
 
@@ -241,12 +242,12 @@ def _access() -> Access:
 
 
 def _read(name: str) -> str | None:
-    """Return the value of HYBRID_SEARCH_`name`; an empty variable counts as not set."""
+    """Return the value of HYBRID_SEARCH_`name`; an empty value counts as unset."""
     return os.environ.get(f"HYBRID_SEARCH_{name}") or None
 
 
 def _secret(name: str) -> Secret | None:
-    """Return a secret from its variable, or from the file that its ``_FILE`` variable names."""
+    """Return a secret from its variable, or from the file in its ``_FILE`` variable."""
     value, file = _read(name), _read(f"{name}_FILE")
     if value and file:
         raise UsageError(
@@ -272,12 +273,12 @@ def _read_secret_file(name: str, file: Path) -> Secret:
 
 @cache
 def _warn_readable(file: str, mode: str) -> None:
-    """Warn once per file: settings are read for every query."""
+    """Warn once per file, as settings are read for every query."""
     _log.warning("the secret in %s can be read by others (mode %s): chmod 600 %s", file, mode, file)
 
 
 def _header(name: str) -> Secret | None:
-    """Return a secret that is sent in a header as it is: one word of printable ASCII."""
+    """Return a secret that is sent verbatim in a header: one word of printable ASCII."""
     secret = _secret(name)
     if secret is not None and not _is_ascii_word(secret.reveal()):
         raise UsageError(

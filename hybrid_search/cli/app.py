@@ -1,4 +1,4 @@
-"""The program: all commands, its version, and one line for each error in a command line."""
+"""The program: all commands, ``--version``, and one-line usage errors."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from hybrid_search.cli.options import EXIT_FAILED
 from hybrid_search.observability import logs
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
-"""The base class of all errors in a command line.
+"""The base class of all usage errors.
 
-typer itself exports only subclasses: older ones take the class from click, newer ones from a copy.
+typer exports only its subclasses: older versions take the class from click, newer ones from a copy.
 """
 
 EXIT_INTERRUPTED = 130
@@ -31,13 +31,13 @@ EXIT_INTERRUPTED = 130
 
 
 class _OneLineErrors:
-    """Mix-in for commands: a wrong command line is one line on standard error, with status 2.
+    """A mix-in for commands that reports usage errors in one line, with status 2.
 
     typer would print a usage line and a box around the message.
     """
 
     def main(self, args: Sequence[str] | None = None, *names: Any, **options: Any) -> Any:
-        """Run the program, and end the process with its exit status."""
+        """Run the program and exit with its status."""
         _save_processor_time()
         parent: Any = super()
         arguments = list(sys.argv[1:] if args is None else args)
@@ -49,19 +49,19 @@ class _OneLineErrors:
 
 
 GARBAGE_OBJECTS = 100_000
-"""New objects after which Python looks for cycles to free, in place of 700.
+"""Number of new objects that triggers garbage collection, instead of 700.
 
-A query makes fewer: looking for cycles among what it imports took 25 ms of its 540, in vain.
+A query creates fewer. Collections during its imports took 25 ms of its 540 and freed nothing.
 """
 
 
 @cache
 def _save_processor_time() -> None:
-    """Switch off work of this process that serves no command.
+    """Switch off garbage collection that does not help a command.
 
-    When a process ends, Python looks for cycles in all that is loaded, several times. That took
-    45 ms of a query's 600, to free what the system frees anyway: by then files and stores are
-    closed. What is frozen is not looked at.
+    At exit Python collects garbage among all loaded objects, several times. That took 45 ms of a
+    query's 600, to free memory that the system frees anyway; files and stores are closed by then.
+    Frozen objects are skipped.
     """
     config.stop_idle_spinning()
     config.leave_out_plugins()
@@ -95,7 +95,7 @@ class _Program(_OneLineErrors, TyperGroup):
         self.commands: Any = Commands()
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help: the commands in panels."""
+        """Write the help, with the commands in panels."""
         describe_options(self, ctx)
         super().format_help(ctx, formatter)
 
@@ -107,7 +107,7 @@ class _Program(_OneLineErrors, TyperGroup):
 
 
 class SingleCommand(_OneLineErrors, Command):
-    """A command that is a program by itself."""
+    """A command that is a program of its own."""
 
 
 def _report(message: str, arguments: Sequence[str]) -> None:
@@ -120,7 +120,7 @@ def _report(message: str, arguments: Sequence[str]) -> None:
 
 def _print_version(requested: bool) -> None:
     if requested:
-        # not above: doctor must start even if another distribution replaced the root module
+        # imported late: doctor must start even if another distribution replaced the root module
         from hybrid_search import __version__
 
         typer.echo(f"hybrid-search {__version__}")

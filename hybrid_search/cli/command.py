@@ -1,4 +1,4 @@
-"""`Command`: a command whose help has panels, and whose errors say what was probably meant."""
+"""`Command`: a command with help in panels, and errors that suggest what was meant."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ PANELS: Mapping[str, str] = {
     "Limits": "queries timeout body_kilobytes",
     "Watching": "log_format log_level log_phrases metrics_port metrics_host profile",
 }
-"""The panels below the first, with the parameters of each in their order, for all commands.
+"""The panels after the first, with their parameters in order, for all commands.
 
-A parameter that is in none of them is in the first panel, which newcomers read.
+Any other parameter goes into the first panel, which newcomers read.
 """
 
 FOLDER = "FOLDER"
@@ -47,14 +47,14 @@ WORDS: Mapping[str, str] = {
     "metrics_host": "HOST",
     "since": "TIME",
 }
-"""What some options take, in a word; the others take what `TYPES` says."""
+"""The value of some options in a word; for the others see `TYPES`."""
 
 TYPES: Mapping[type, str] = {
     str: "NAME",
     int: "NUMBER",
     float: "NUMBER",
     Path: "FILE",
-    bool: "",  # a switch takes nothing
+    bool: "",  # a switch takes no value
 }
 
 
@@ -73,7 +73,7 @@ class Command(TyperCommand):
         super().format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments; fail if there are too many, or a folder stands for a file."""
+        """Parse the arguments; fail if there are too many, or a folder is given for a file."""
         rest: list[str] = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
             if rest:
@@ -82,7 +82,7 @@ class Command(TyperCommand):
         return rest
 
     def _explain_extra(self, ctx: Any, rest: list[str]) -> str:
-        """Return the message for arguments that the command does not take."""
+        """Return the message for surplus arguments."""
         words = " ".join(rest)
         options = [param.name for param in self.params if not isinstance(param, TyperArgument)]
         if "text" in options and not ctx.params["text"]:
@@ -96,7 +96,7 @@ class Command(TyperCommand):
         return f"the {name} has several words: put it in quotes, as in {example}"
 
     def _check_paths(self, ctx: Any) -> None:
-        """Fail if a folder is given where a file is meant, or a file where a folder is."""
+        """Fail if a folder is given for a file, or a file for a folder."""
         for param in self.params:
             value = ctx.params.get(param.name)
             if not isinstance(value, str | Path) or not Path(value).exists():
@@ -109,11 +109,11 @@ class Command(TyperCommand):
 
 
 def describe_options(command: Any, ctx: Any) -> None:
-    """Put the options of a command into their panels, with their types in plain words."""
+    """Assign the options of a command to panels, with their types in plain words."""
     types = find_types(command.callback)
     for param in command.get_params(ctx):
         if isinstance(param, TyperArgument):
-            # its metavar would take the place of its name
+            # a metavar would replace its name
             param.display_type_rich = lambda ctx: ""  # type: ignore[method-assign] # noqa: ARG005
         elif param.metavar is None:
             param.metavar = WORDS.get(param.name, TYPES.get(types.get(param.name, bool)))
@@ -121,7 +121,7 @@ def describe_options(command: Any, ctx: Any) -> None:
 
 
 def find_types(callback: Any) -> dict[str, type]:
-    """Return the type of each parameter of a command, that of its items if it takes several."""
+    """Return the type of each parameter of a command; for lists, the type of the items."""
     hints = get_type_hints(inspect.unwrap(callback))
     return {name: _find_plain_type(hint) for name, hint in hints.items()}
 
@@ -134,7 +134,7 @@ def _find_plain_type(hint: Any) -> Any:
 
 
 def _find_place(name: str) -> tuple[int, str | None, int]:
-    """Return the panel of a parameter, its number first, and the place of the parameter in it."""
+    """Return number and name of the panel of a parameter, and the parameter's place in it."""
     for number, (panel, names) in enumerate(PANELS.items(), 1):
         if name in names.split():
             return number, panel, names.split().index(name)
@@ -142,6 +142,6 @@ def _find_place(name: str) -> tuple[int, str | None, int]:
 
 
 def _join_lines(text: str) -> str:
-    """Return a text whose paragraphs are a line each, to be wrapped to the window."""
+    """Join each paragraph into one line, so that it can be wrapped to the window."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

@@ -1,4 +1,4 @@
-"""The commands: where each is, the panel of the help that lists it, and two examples."""
+"""The commands: the module, help panel and two examples of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CARE, SERVICES = "Index care", "Services"
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
-    """A command: its module and function, its panel, and its examples without the program."""
+    """A command: its module and function, its panel, and its examples without program name."""
 
     function: str
     panel: str
@@ -123,13 +123,13 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "mcp": CommandEntry("mcp:mcp", SERVICES, ("mcp", "mcp --http --port 8080")),
 }
-"""The commands in the order in which the help lists them."""
+"""The commands in the order of the help."""
 
 
 class Commands(Mapping[str, Any]):
-    """The commands by name, each imported and built when it is asked for.
+    """The commands by name, each imported and built on demand.
 
-    All of them took a query 35 ms of its first half second, and it needs one.
+    Importing all of them took 35 ms of a query's first half second.
     """
 
     def __getitem__(self, name: str) -> Any:
@@ -153,6 +153,6 @@ def _build_command(name: str) -> Any:
 
 
 def list_examples(name: str) -> str:
-    """Return the examples of a command, as they stand at the end of its help."""
+    """Return the examples of a command, as shown at the end of its help."""
     lines = (f"  hybrid-search {example}" for example in COMMANDS[name].examples)
     return "\n\n".join(["Examples:", *lines])

@@ -1,4 +1,4 @@
-"""The command ``doctor``: say what is wrong with an installation, and what to do."""
+"""The command ``doctor``: report problems of an installation, with remedies."""
 
 from __future__ import annotations
 

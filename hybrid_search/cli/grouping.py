@@ -1,4 +1,4 @@
-"""The commands ``similar``, ``cluster`` and ``discover``: what is said, in groups."""
+"""The commands ``similar``, ``cluster`` and ``discover``: groups of what is said."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXIT_DAMAGED = 1
 
 SHOWN_GROUPS = 30
-"""Groups that ``cluster`` shows to people; ``--json`` has all."""
+"""Number of groups that ``cluster`` shows to people; ``--json`` has all."""
 
 Speaker = Annotated[
     list[str] | None,
@@ -180,7 +180,7 @@ def discover(
 
 
 def _check_source(file: Path | None, topic: str | None, topics: Path | None) -> None:
-    """Raise UsageError unless there is one source."""
+    """Raise UsageError unless exactly one source is given."""
     has_topic = topic is not None and topics is not None
     if (file is None) != has_topic or (file is not None and topics is not None):
         raise UsageError(
@@ -192,7 +192,7 @@ def _check_source(file: Path | None, topic: str | None, topics: Path | None) -> 
 def _cluster_topic(
     client: Client, topics: Path, topic: str, index: str | None, distance: float, seed: int
 ) -> list[PhraseGroup]:
-    """Mine one topic, and put its mentions into groups."""
+    """Mine one topic, and group its mentions."""
     from hybrid_search.phrases.topics import Topics
 
     matches = list(client.mine(Topics.load(topics).select([topic]), index=index or DEFAULT_INDEX))

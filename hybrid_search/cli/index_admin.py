@@ -226,7 +226,7 @@ def delete(
 
 
 def _count_documents(client: Client, index: str) -> int | None:
-    """Return how many documents an index has, None if it is so damaged that nobody can tell."""
+    """Return the number of documents in an index, None if it is too damaged to tell."""
     try:
         return client.describe(index).documents
     except DamagedIndexError:

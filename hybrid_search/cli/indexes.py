@@ -1,4 +1,4 @@
-"""The command ``indexes``: what indexes there are."""
+"""The command ``indexes``: list the indexes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def indexes(url: options.Url = None, as_json: options.Json = False) -> None:
 
 
 def _describe(client: Client, name: str) -> dict[str, Any]:
-    """Return what is known of an index; one that cannot be read is only named."""
+    """Return the details of an index; only its name if it cannot be read."""
     try:
         return {"name": name, **client.describe(name).to_dict()}
     except HybridSearchError as error:
@@ -42,7 +42,7 @@ def _describe(client: Client, name: str) -> dict[str, Any]:
 
 
 def _show(rows: Sequence[dict[str, Any]]) -> None:
-    """Print the rows as a table, which no window and no pipe cuts."""
+    """Print the rows as a table that is never truncated."""
     table = [("index", "documents", "size", "model", "last written"), *map(_format_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for name, documents, size, model, written_at in table:

@@ -1,4 +1,4 @@
-"""``ingest``: documents into an index."""
+"""The command ``ingest``: index documents."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def ingest(
 
 @contextmanager
 def _tell_what_was_done(index: str, *, profile: bool) -> Iterator[Tally]:
-    """Print the summary of a run that an error ends half-way: what was committed stays."""
+    """Print the summary of a run that fails half-way, as committed documents stay."""
     from hybrid_search.ingest.observe.reports import Tally
 
     tally = Tally()
@@ -145,7 +145,7 @@ def _tell_what_was_done(index: str, *, profile: bool) -> Iterator[Tally]:
 
 
 def _print_summary(summary: Summary, index: str, *, profile: bool) -> None:
-    """Print what was done, for people on standard error and for programs on standard output."""
+    """Print the summary, for people on standard error and for programs on standard output."""
     from hybrid_search.ingest.observe import profile_table
 
     has_index = summary.documents or summary.skipped

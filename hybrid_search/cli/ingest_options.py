@@ -1,4 +1,4 @@
-"""The options of ``ingest`` that no other command, or only a few, have."""
+"""The options of ``ingest``, shared with few or no other commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybrid_search.observability import logs
 
 LOOPBACK = "127.0.0.1"
 
-# what is read
+# input
 
 Sources = Annotated[
     list[str] | None,
@@ -83,7 +83,7 @@ Follow = Annotated[
     ),
 ]
 
-# how it is written
+# output
 
 Rejects = Annotated[
     Path | None,
@@ -138,7 +138,7 @@ Workers = Annotated[
     ),
 ]
 
-# how it is watched
+# monitoring
 
 LogFormat = Annotated[
     logs.Format, typer.Option(help="Standard error as text for people, or a JSON object a line.")
@@ -169,10 +169,10 @@ def parse_read_options(
     *,
     split_speakers: bool,
 ) -> ReadOptions:
-    """Return how sources are read; every column keeps its name without ``--columns``."""
+    """Return the read options; without ``--columns`` every column keeps its name."""
     return ReadOptions(
         Columns.parse(columns) if columns else SAME,
-        cast("Rows", rows),  # checked there
+        cast("Rows", rows),  # checked by ReadOptions
         format,
         encoding,
         split_speakers,

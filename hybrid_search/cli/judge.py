@@ -66,7 +66,7 @@ def judge(
 
 @dataclass(slots=True)
 class _Session:
-    """Asks about the spans of a queue until it is empty, or standard input ends."""
+    """A session that asks about the spans of a queue until it or standard input ends."""
 
     client: Client
     topics: Topics
@@ -78,14 +78,14 @@ class _Session:
     skipped: int = 0
 
     def run(self, count: int | None) -> None:
-        """Ask until this many spans are answered, or all."""
+        """Ask until this many spans are judged, or all."""
         while count is None or len(self.written) < count:
             match = self.queue.choose()
             if match is None:
                 logs.log_or_print("there is no other span to judge")
                 return
             view = self._read_document(match)
-            if view is None:  # deleted since
+            if view is None:  # deleted meanwhile
                 self.queue.drop(match)
                 continue
             self._show(match, view)
@@ -95,7 +95,7 @@ class _Session:
             self._act(action, match)
 
     def show_summary(self) -> None:
-        """Say how many answers there are."""
+        """Print how many judgments there are."""
         answers = Counter(judgment.answer for judgment in self.written)
         summary = {
             "answered": len(self.written),
@@ -170,7 +170,7 @@ class _Session:
 
 
 def _read_action() -> str:
-    """Return the next answer that standard input has; its end is ``quit``."""
+    """Return the next answer from standard input; its end counts as ``quit``."""
     while True:
         line = sys.stdin.readline()
         if not line:

@@ -1,4 +1,4 @@
-"""What ``mine --to-index`` does: replace the matches of some topics in an index on the server."""
+"""``mine --to-index``: replace the matches of topics in an index on the server."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hybrid_search.search.document_view import DocumentView
 from hybrid_search.search.open_document import join_contents
 
 Upload = Callable[[Path, MiningSummary, str | None], None]
-"""Writes the matches of a file, of a complete run, with the time in a metadata field."""
+"""Uploads the matches file of a complete run, with the time from a metadata field."""
 
 
 def check_upload(
     to_index: str | None, out: Path | None, output_format: str, shard: str | None
 ) -> None:
-    """Check that the options go together.
+    """Check that the options are compatible.
 
     Raises:
-        UsageError: If they do not.
+        UsageError: If they are not.
     """
     if to_index and (out is None or output_format != "jsonl"):
         raise UsageError("--to-index is made from a file of matches: add --out FILE, in jsonl")
@@ -37,13 +37,13 @@ def check_upload(
 
 
 def open_upload(client: Client, index: str, to_index: str) -> Upload:
-    """Open the index of matches.
+    """Open the index for matches.
 
     Returns:
-        What writes into it.
+        A function that uploads matches.
 
     Raises:
-        UsageError: If the backend is no server, or the index is none of matches.
+        UsageError: If the backend is not a server, or the index does not hold matches.
     """
     backend = client.backend
     if not isinstance(backend, ServerBackend):
@@ -67,7 +67,7 @@ def open_upload(client: Client, index: str, to_index: str) -> Upload:
 
 
 def build_reader(backend: ServerBackend, index: str) -> ReadDocuments:
-    """Return what reads many documents of an index together."""
+    """Return a function that reads many documents of an index at once."""
 
     def read_documents(ids: Sequence[str]) -> dict[str, DocumentView]:
         documents = backend.read_documents(index, ids)

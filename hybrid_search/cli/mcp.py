@@ -1,4 +1,4 @@
-"""The command ``mcp``: the tools for agents, by the Model Context Protocol."""
+"""The command ``mcp``: tools for agents over the Model Context Protocol."""
 
 from __future__ import annotations
 

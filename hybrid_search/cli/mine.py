@@ -1,4 +1,4 @@
-"""The command ``mine``: the mentions of some topics in a whole index."""
+"""The command ``mine``: every mention of topics in an index."""
 
 from __future__ import annotations
 

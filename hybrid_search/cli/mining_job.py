@@ -1,4 +1,4 @@
-"""What ``mine`` does: mine an index, and write the matches to a file or to standard output."""
+"""The job of ``mine``: mine an index, and write the matches to a file or standard output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hybrid_search.phrases.types import MinedBlock
 
 @dataclass(frozen=True, slots=True)
 class MiningJob:
-    """What is mined, and in which form it is written."""
+    """A mining job: what to mine, and the output format."""
 
     client: Client
     topics: Topics
@@ -35,7 +35,7 @@ class MiningJob:
     feedback: int
 
     def mine(self, out: Path | None, since: str | None) -> MiningSummary:
-        """Write the matches to a file or to standard output, and return what was done."""
+        """Write the matches to a file or standard output, and return a summary."""
         content = self._digest()
         mark = begin_mark(self.client.backend, self.index, content)
         start = find_start(since, mark, self.client.backend, self.index)
@@ -66,16 +66,16 @@ class MiningJob:
         return summary
 
     def _digest(self) -> str:
-        """Return a digest of all that decides which spans of a document are matches."""
+        """Return a digest of everything that decides which spans are matches."""
         tuning_file = self.topics.tuning_file
         tuning = read_tuning(tuning_file) if tuning_file else None
         spec = self.client.describe(self.index).spec
-        topics = Topics(self.topics.topics)  # wherever their file lies
+        topics = Topics(self.topics.topics)  # independent of their file's path
         return run.make_run_key(topics, tuning, spec, self.shard, self.feedback)
 
 
 def _write_jsonl(data: bytes) -> None:
-    """Write JSON lines to standard output, without what a terminal would obey."""
+    """Write JSON lines to standard output, with terminal control characters escaped."""
     for line in data.decode().split("\n")[:-1]:
         print(escape_json(line))
 

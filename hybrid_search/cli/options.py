@@ -1,4 +1,4 @@
-"""Options that several commands share, and errors: one line on standard error, exit status 2."""
+"""Shared options, and error reports: one line on standard error, exit status 2."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _CONDITION = re.compile(r"(.+?)(!=|>=|<=|=|>|<)(.*)", re.DOTALL)
 def report_errors(
     log_format: logs.Format = logs.Format.text, log_level: logs.Level | None = None
 ) -> Iterator[None]:
-    """Turn our errors into one line and exit status 2, and log warnings as lines, or all as JSON.
+    """Report our errors in one line with exit status 2, and log as lines or JSON.
 
     Raises:
         Exit: If an error was reported.
@@ -114,7 +114,7 @@ def exit_with(status: int) -> NoReturn:
 
 
 def open_output() -> Console:
-    """Return standard output for people."""
+    """Return a console on standard output."""
     from rich.console import Console
 
     # ids and texts may look like markup
@@ -122,12 +122,13 @@ def open_output() -> Console:
 
 
 def parse_conditions(expressions: list[str] | None) -> Mapping[str, Any] | None:
-    """Return conditions as ``KEY=VALUE`` or ``KEY>=VALUE`` as `where`.
+    """Return the `where` of conditions such as ``KEY=VALUE`` or ``KEY>=VALUE``.
 
-    A key that comes twice with ``=`` may have either value, with ``!=`` neither.
+    If a key is repeated, ``=`` allows any of the values, and ``!=`` none of them.
 
     Raises:
-        UsageError: If an expression is not a key, a comparison and a value, or two contradict.
+        UsageError: If an expression is not a key, a comparison and a value, or two are
+            contradictory.
     """
     where: dict[str, Any] = {}
     for expression in expressions or []:
@@ -153,7 +154,7 @@ def parse_conditions(expressions: list[str] | None) -> Mapping[str, Any] | None:
 
 
 def check_lasting(url: str | None) -> None:
-    """Raise UsageError if what a command writes would be gone when the command ends."""
+    """Raise UsageError for an index that would be lost at the end of the command."""
     if settings(url).url.partition(":")[0] == "memory":
         raise UsageError(
             "an index in memory is gone when the command ends, so nothing was done: "
@@ -162,12 +163,12 @@ def check_lasting(url: str | None) -> None:
 
 
 def explain_nothing(client: Client, index: str, *narrowing: str) -> None:
-    """Say on standard error why nothing was found: the index is empty, or options left all out.
+    """Explain on standard error why nothing was found: an empty index, or narrow options.
 
     Args:
         client: The client that found nothing.
         index: The index that was searched.
-        *narrowing: The options that leave something out, as they were given.
+        *narrowing: The options that exclude results, as given.
     """
     from hybrid_search.search.no_hits import describe_empty_index
 
@@ -183,10 +184,10 @@ def print_json(value: Any) -> None:
 
 
 def format_json(value: Any, indent: int | None = None) -> str:
-    """Return a value as JSON, which has no NaN and no infinity.
+    """Return a value as strict JSON, without NaN and infinity.
 
     Raises:
-        HybridSearchError: If a number is one of these.
+        HybridSearchError: If a number is NaN or infinite.
     """
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
@@ -198,5 +199,5 @@ def format_json(value: Any, indent: int | None = None) -> str:
 
 
 def print_lines(text: str, *, err: bool = False) -> None:
-    """Print lines for people, without what a terminal would obey."""
+    """Print lines, with terminal control characters escaped."""
     typer.echo(escape_lines(text), err=err)

@@ -1,4 +1,4 @@
-"""The command ``plan``: estimate what indexing takes before it is done."""
+"""The command ``plan``: estimate the cost of indexing beforehand."""
 
 from __future__ import annotations
 

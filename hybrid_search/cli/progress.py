@@ -1,4 +1,4 @@
-"""Show progress on standard error: a bar on a terminal, otherwise a line every few seconds."""
+"""Progress on standard error: a bar on a terminal, otherwise a line every few seconds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Summary(Protocol):
 
 
 Shown = TypeVar("Shown", bound=_Summary)
-"""The kind of summary that is shown."""
+"""The type of summary that is shown."""
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def progress(total_bytes: int | None) -> Iterator[Callable[[Summary], None]]:
 
 @contextmanager
 def mining_progress(documents: int) -> Iterator[Callable[[MiningSummary], None]]:
-    """Yield a function that shows the summary of a run that looks at this many documents."""
+    """Yield a function that shows the summary of a mining run over this many documents."""
     from hybrid_search.phrases.run import format_summary
 
     with _show(documents, format_summary, lambda summary: summary.progress.documents) as report:
@@ -57,7 +57,7 @@ def mining_progress(documents: int) -> Iterator[Callable[[MiningSummary], None]]
 def _show(
     total: int | None, describe: Callable[[Shown], str], measure: Callable[[Shown], int]
 ) -> Iterator[Callable[[Shown], None]]:
-    """Yield a function that shows a summary. Where logs are JSON, the lines are records."""
+    """Yield a function that shows a summary, as log records if logs are JSON."""
     console = Console(stderr=True)
     if logs.is_structured() or not console.is_terminal:
         yield _LineReporter(describe)

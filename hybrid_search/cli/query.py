@@ -1,4 +1,4 @@
-"""The commands ``query`` and ``best-spans``: find phrases, and show the words that matched."""
+"""The commands ``query`` and ``best-spans``: find phrases, and show matching words."""
 
 from __future__ import annotations
 
@@ -134,10 +134,10 @@ def query(
 
 
 def _choose_format(name: str, as_json: bool) -> str:
-    """Return the format of the answer.
+    """Return the output format.
 
     Raises:
-        UsageError: If it is unknown, or ``--json`` stands beside another one.
+        UsageError: If it is unknown, or contradicts ``--json``.
     """
     parameters.check_choice("--format", name, FORMATS)
     if as_json and name not in ("text", "json"):
@@ -146,7 +146,7 @@ def _choose_format(name: str, as_json: bool) -> str:
 
 
 def _list_narrowing(query_options: QueryOptions, where: Sequence[str] | None) -> list[str]:
-    """Return the options that leave hits out, as they were given."""
+    """Return the options that exclude hits, as given."""
     limits = {
         "--min-score": query_options["min_score"],
         "--min-probability": query_options["min_probability"],

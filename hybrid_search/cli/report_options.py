@@ -1,4 +1,4 @@
-"""The options of ``mine`` for a report: where it is written, and what it counts."""
+"""The options of ``mine`` for a report: its path, and the fields it counts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from hybrid_search.phrases.run import MiningSummary
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """The page, if any, the fields that it counts, and the one with the dates."""
+    """The path of the report, the fields it counts, and the date field."""
 
     path: Path | None
     by: tuple[str, ...]
     date_field: str | None
 
     def check(self, out: Path | None, output_format: str, to_index: str | None = None) -> None:
-        """Check that the options go together.
+        """Check that the options are compatible.
 
         Raises:
-            UsageError: If they do not.
+            UsageError: If they are not.
         """
         if self.path is None:
             if self.by or (self.date_field and not to_index):
@@ -39,7 +39,7 @@ class ReportOptions:
             raise UsageError(f"there is no folder for the report {self.path}: make it first")
 
     def check_index(self, client: Client, index: str) -> None:
-        """Raise UsageError for a field that the index does not have."""
+        """Raise UsageError if the index lacks a field."""
         names = [*self.by, *filter(None, [self.date_field])]
         if names:
             writer.check_fields(names, client.describe(index).fields)
@@ -47,10 +47,10 @@ class ReportOptions:
     def write(
         self, client: Client, index: str, out: Path, summary: MiningSummary, shard: Shard | None
     ) -> None:
-        """Write the page of the matches in `out`, if one is asked for.
+        """Write the report of the matches in `out`, if requested.
 
-        `shard` has the documents that were mined; None for those written since an earlier run,
-        whose metadata is not counted.
+        `shard` selects the mined documents; None for documents written since an earlier run, whose
+        metadata is not counted.
         """
         if self.path is None:
             return

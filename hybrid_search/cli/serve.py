@@ -1,4 +1,4 @@
-"""The command ``serve``: answer queries over HTTP, and show them on a page."""
+"""The command ``serve``: an HTTP service with a page for queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands share that answer until they are stopped: ``serve`` and ``mcp``."""
+"""Shared code of the commands that run a service: ``serve`` and ``mcp``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hybrid_search.system import install_command
 
 
 def import_server(name: str, extra: str) -> ModuleType:
-    """Return the module `name` of a service, whose libraries the extra brings.
+    """Return the module `name` of a service, whose libraries are in `extra`.
 
     Raises:
         MissingExtraError: If one of them is not installed.
@@ -28,17 +28,17 @@ def import_server(name: str, extra: str) -> ModuleType:
 
 
 def find_place(url: str | None) -> str:
-    """Return where the indexes of `url` are, without the kind of store."""
+    """Return the location of the indexes in `url`, without the scheme."""
     return config.settings(url).url.partition(":")[2]
 
 
 def announce_json(address: str) -> None:
-    """Print where a service answers as JSON, at once also where standard output is a pipe."""
+    """Print the address of a service as JSON, and flush it in case of a pipe."""
     options.print_json({"url": address, "pid": os.getpid()})
     sys.stdout.flush()
 
 
 def announce_page(address: str) -> None:
-    """Print where a service shows its page, at once also where standard output is a pipe."""
+    """Print the address of a service's page, and flush it in case of a pipe."""
     options.print_lines(f"open {address} in a browser; Ctrl-C ends the service")
     sys.stdout.flush()

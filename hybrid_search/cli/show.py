@@ -1,4 +1,4 @@
-"""The command ``show``: a whole document, and where a phrase fits it."""
+"""The command ``show``: print a document, with the spans of a phrase marked."""
 
 from __future__ import annotations
 

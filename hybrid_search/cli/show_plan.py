@@ -1,4 +1,4 @@
-"""Show an estimate of ``plan`` to people, as two tables."""
+"""Output of ``plan`` for people, as two tables."""
 
 from __future__ import annotations
 

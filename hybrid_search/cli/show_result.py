@@ -1,7 +1,7 @@
-"""Show hits, spans and documents to people: the words that matched are marked.
+"""Output of hits, spans and documents for people, with matching words marked.
 
-On a terminal they are marked by colours. Where there are none, in a pipe or with ``NO_COLOR``, they
-stand in brackets.
+On a terminal they are marked by colours. Without colours, in a pipe or with ``NO_COLOR``, they are
+in brackets.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 MARK = "bold black on yellow"
 INDENT = "   "
-"""Stands before the lines of a hit."""
+"""The indent of the lines of a hit."""
 
 
 def show_spans(spans: Sequence[Span], text: str) -> None:
-    """Print the spans of one text, each marked in it."""
+    """Print the spans of one text, each marked in its context."""
     console = options.open_output()
     for span in spans:
         label = f"{span.cosine:.3f} [{span.start}:{span.end}] "
@@ -62,7 +62,7 @@ def _print_wrapped(console: Console, lines: Text, indent: str = "") -> None:
 
 
 def _describe_hit(console: Console, hit: Hit) -> Iterator[Text]:
-    """Yield the places of the spans of each excerpt, and the excerpt."""
+    """Yield each excerpt of a hit, after the places of its spans."""
     is_plain = _is_plain(console)
     for excerpt in list_excerpts(hit):
         if excerpt.spans:
@@ -74,7 +74,7 @@ def _describe_hit(console: Console, hit: Hit) -> Iterator[Text]:
 
 
 def _format_place(span: Span) -> str:
-    """Return the time of a span, if it has one, its cosine and its offsets."""
+    """Return the time of a span, if known, its cosine and its offsets."""
     time = _format_time(span.start_ms)
     place = f"{span.cosine:.3f} [{span.start}:{span.end}]"
     return f"{time} {place}" if time else place
@@ -102,7 +102,7 @@ def _format_value(value: object) -> str:
 
 
 def _format_time(milliseconds: int | None) -> str:
-    """Return a time from the beginning of a call, as in 1:02:03 or 2:03; "" if there is none."""
+    """Format a time from the start of a call as 1:02:03 or 2:03; "" without a time."""
     if milliseconds is None:
         return ""
     minutes, seconds = divmod(milliseconds // 1000, 60)
@@ -111,7 +111,7 @@ def _format_time(milliseconds: int | None) -> str:
 
 
 def _is_plain(console: Console) -> bool:
-    """Return whether no colours are seen, so that brackets mark what matched."""
+    """Return whether colours are unavailable, so that brackets mark matches."""
     return console.no_color or not console.is_terminal
 
 
@@ -120,7 +120,7 @@ def _mark(
 ) -> Text:
     """Return an excerpt with its spans marked and `words` underlined; in plain text by brackets.
 
-    Styles are not made by rich's markup, which a text may look like.
+    Styles are not applied by rich's markup, because text may look like markup.
     """
     text = Text()
     for piece, is_span in excerpt.split():

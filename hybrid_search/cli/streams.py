@@ -1,8 +1,8 @@
-"""Standard output and error that may be full, or closed by their reader.
+"""Standard output and error that may be full or closed by their reader.
 
-A full standard output is one error. A reader that has left early, as ``| head`` does, is none, but
-the exit status says that not all was written. Messages on a standard error that takes none are
-dropped: what is worked on goes on.
+A full standard output is reported as one error. A reader that closed the pipe early, such as ``|
+head``, is not an error, but the exit status shows that the output is incomplete. Messages that
+standard error does not accept are dropped, and work continues.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from typing import Any, TextIO, cast
 
 EXIT_READER_LEFT = 141
-"""Exit status of a program whose reader has left, as shells report it: 128 and SIGPIPE's number."""
+"""Exit status of a program whose reader has gone, as in shells: 128 plus SIGPIPE's number."""
 
 
 class OutputError(Exception):
-    """Standard output takes no more; `is_closed` says that its reader has left."""
+    """Standard output failed; `is_closed` if its reader has gone."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(
@@ -30,14 +30,14 @@ class OutputError(Exception):
 
 
 class _Stream:
-    """Passes on to a stream, which is None if the process was started with a closed one."""
+    """A wrapper of a stream, which is None if the process was started with it closed."""
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write `text`, and return how much of it was taken."""
-        if text == "":  # click asks in this way whether the stream takes text
+        """Write `text`, and return how many characters were written."""
+        if text == "":  # click uses this to test whether the stream accepts text
             return 0
         with self._handle_errors():
             if self._stream is None:
@@ -67,11 +67,11 @@ class _Stream:
             self._report(error)
 
     def _report(self, error: OSError) -> None:
-        """Ignore that a message was not written: there is no other place to say so."""
+        """Ignore the error, as there is nowhere else to report it."""
 
 
 class _Output(_Stream):
-    """Standard output; its errors are told apart from those of other files."""
+    """Standard output, with errors distinct from those of other files."""
 
     def _report(self, error: OSError) -> None:
         raise OutputError(error) from error
@@ -79,7 +79,7 @@ class _Output(_Stream):
 
 @contextmanager
 def guard_messages() -> Iterator[None]:
-    """Drop messages of a block that standard error does not take."""
+    """Drop messages of a block that standard error does not accept."""
     _occupy_closed_descriptors()
     with redirect_stderr(cast("TextIO", _Stream(sys.stderr))):
         yield
@@ -87,7 +87,7 @@ def guard_messages() -> Iterator[None]:
 
 @contextmanager
 def guard_output() -> Iterator[None]:
-    """Let a block write to standard output, with an `OutputError` if not all of it is taken."""
+    """Raise `OutputError` if standard output does not accept everything that the block writes."""
     with redirect_stdout(cast("TextIO", _Output(sys.stdout))):
         try:
             yield
@@ -96,8 +96,8 @@ def guard_output() -> Iterator[None]:
 
 
 def _send_to_nowhere(stream: TextIO | None) -> None:
-    """Drop what is buffered and what follows: the interpreter would complain at its end."""
-    with suppress(OSError, AttributeError):  # a stream of a test, or none, has no descriptor
+    """Drop buffered and further output, which would cause an error at exit."""
+    with suppress(OSError, AttributeError):  # a test's stream may have no descriptor
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, cast("TextIO", stream).fileno())
         os.close(nowhere)
@@ -106,7 +106,7 @@ def _send_to_nowhere(stream: TextIO | None) -> None:
 def _occupy_closed_descriptors() -> None:
     """Open /dev/null in place of closed standard streams.
 
-    Otherwise a file of an index could get such a number, and messages of a library go into it.
+    Otherwise an index file could get such a descriptor, and messages of a library would go into it.
     """
     for descriptor in (0, 1, 2):
         try:

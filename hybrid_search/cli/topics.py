@@ -1,4 +1,4 @@
-"""The command ``topics``: check a file of topics before it is mined with."""
+"""The command ``topics``: check a file of topics before mining."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Action(StrEnum):
-    """What is done with the file."""
+    """The action on the file."""
 
     check = "check"
 

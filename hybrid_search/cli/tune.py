@@ -1,4 +1,4 @@
-"""The command ``tune``: probabilities of topics from what people judged."""
+"""The command ``tune``: fit probabilities of topics to judgments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hybrid_search.phrases.tuning import TunedMap, Tuning
 
 BAR_COLUMNS = 20
-"""How long the bar of a reliability plot is if all say yes."""
+"""Length of the bar of a reliability plot if all answers are yes."""
 
 
 def tune(

@@ -1,4 +1,4 @@
-"""Errors in a command line, each as one sentence that says what was probably meant."""
+"""Usage errors, each as one sentence that suggests what was meant."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hybrid_search.errors import put_plainly
 from hybrid_search.text.near_names import find_near_name
 
 LIMITS = ("--limit", "--size", "--head", "-n")
-"""Options of other programs for the number of documents to take, which ``ingest`` lacks."""
+"""Options of other programs for the number of documents, which ``ingest`` lacks."""
 
 
 def describe(error: Any, arguments: Sequence[str]) -> str:
-    """Return an error in the command line as one sentence that ends with where the help is."""
+    """Return a usage error as one sentence that ends with a pointer to the help."""
     option = getattr(error, "option_name", "")
     if option and hasattr(error, "possibilities"):
         hint = suggest(option, _list_options(error.ctx))
@@ -36,19 +36,19 @@ def describe(error: Any, arguments: Sequence[str]) -> str:
 
 
 def suggest(word: str, known_words: Iterable[str]) -> str:
-    """Return the end of a message about an unknown word: the one that is meant, or nothing."""
+    """Return the end of a message about an unknown word: a suggestion, or nothing."""
     near_word = find_near_name(word, list(known_words))
     return f": did you mean {near_word}?" if near_word else ""
 
 
 def _list_options(context: Any) -> list[str]:
-    """Return the options of the command that was called."""
+    """Return the options of the called command."""
     params = context.command.get_params(context) if context else ()
     return [option for param in params for option in param.opts if option.startswith("-")]
 
 
 def _find_value(error: Any, arguments: Sequence[str]) -> str:
-    """Return the option that an error is about, with its value; "" for any other error."""
+    """Return the option in an error, with its value; "" for other errors."""
     for name in getattr(getattr(error, "param", None), "opts", ()):
         for argument, following in pairwise([*arguments, ""]):
             if argument == name and following:

@@ -1,4 +1,4 @@
-"""The command ``verify``: check that an index is complete, undamaged and of its model."""
+"""The command ``verify``: check that an index is complete, undamaged, and from its model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hybrid_search.maintenance.verify.report import Verification
 
 MAX_FINDINGS = 20
-"""Findings that are printed at most; ``--json`` has more."""
+"""Maximum number of findings printed; ``--json`` has more."""
 
 
 def verify(

@@ -1,7 +1,8 @@
-"""`Client`: what a program can do with the indexes of one backend.
+"""`Client`: every operation on the indexes of one backend.
 
-Modules in reading order: `encoders` (the model that the settings name, at its sizes), `admin` (it
-looks after indexes), `mining` (topics), `client` (queries and ingests), which has all methods.
+Modules in reading order: `encoders` (the configured model at each of its dimensions), `admin`
+(index management), `mining` (topics), `grouping` (groups of phrases), `client` (queries and
+ingests), whose `Client` has all methods.
 """
 
 from hybrid_search.client.client import Client

@@ -1,6 +1,6 @@
-"""The methods of a client that look after indexes: set up, describe, verify, reindex, drop.
+"""`Client` methods that manage indexes: set up, describe, verify, reindex, drop.
 
-What only one of them needs is imported in it, so that the first query does not wait for it.
+Modules that a single method needs are imported inside it, to keep the first query fast.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class IndexAdmin:
-    """Looks after the indexes of one backend; `Client` adds queries and ingest.
+    """Management of the indexes of one backend; `Client` adds queries and ingest.
 
     Attributes:
-        backend: The store itself, for programs that build on `hybrid_search.backends.base`.
+        backend: The underlying store, for programs that build on `hybrid_search.backends.base`.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -38,9 +38,9 @@ class IndexAdmin:
         self._encoders = ClientEncoders(settings)
 
     def _encoders_of(self, index: str) -> ClientEncoders:
-        """Return the encoders that an index is searched with.
+        """Return the encoders with which an index is searched.
 
-        Its head is only read if there is a choice of models.
+        Reads the index head only if there is a choice of models.
         """
         if not self._encoders.may_choose:
             return self._encoders
@@ -48,7 +48,7 @@ class IndexAdmin:
 
     @property
     def encoder(self) -> Encoder:
-        """Return the encoder, with vectors as new indexes of this client have them."""
+        """Return the encoder, with vectors of the dimension that this client's new indexes have."""
         return self._encoders.default
 
     def plan_lines(
@@ -59,16 +59,17 @@ class IndexAdmin:
         index: str | None = None,
         policy: str | None = None,
     ) -> Plan:
-        """Return an estimate of the space and time that indexing takes, from sample documents.
+        """Return an estimate of the space and time that indexing takes, based on sample documents.
 
         Args:
             lines: JSON lines of sample documents.
-            documents: How many there will be (default: as many as `index` has, else the sample).
-            index: Plan with the policy, vectors and number of documents of this index.
-            policy: Plan with this policy.
+            documents: How many documents there will be (default: the number in `index`, else in the
+                sample).
+            index: Take the policy, vectors and number of documents from this index.
+            policy: The span policy to plan for.
 
         Raises:
-            UsageError: If no line is a document with a word.
+            UsageError: If no line is a document that contains a word.
 
         >>> line = SourceLine("calls.jsonl", 1, b'{"id": "a", "text": "My money back."}')
         >>> with hybrid_search.connect() as client:
@@ -103,15 +104,15 @@ class IndexAdmin:
         policy: str = DEFAULT_POLICY,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        """Make an empty index for this model, unless it is there.
+        """Create an empty index for this model, unless it exists.
 
         Args:
-            index: Its name.
+            index: The name of the index.
             policy: Which spans become vectors.
-            options: On a server, those of `hybrid_search.backends.index_options`.
+            options: Server options, see `hybrid_search.backends.index_options`.
 
         Raises:
-            UsageError: If the store does not have these options.
+            UsageError: If the store does not support these options.
 
         >>> with hybrid_search.connect("memory:") as client:
         ...     client.setup("notes")
@@ -135,7 +136,7 @@ class IndexAdmin:
         keep: bool = False,
         report: Report = ignore_report,
     ) -> Summary:
-        """Replace an index by a new version of it, at once.
+        """Replace an index with a new version of it, atomically.
 
         Args:
             index: The index.

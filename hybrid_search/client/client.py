@@ -1,6 +1,6 @@
-"""`Client`: one backend and one encoder, with a method for everything that can be done.
+"""`Client`: one backend and one encoder, with a method for every operation.
 
-What an ingest needs is imported when one begins, so that the first query does not wait for it.
+Modules for ingestion are imported when an ingest starts, to keep the first query fast.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 
 class Client(PhraseGrouping):
-    """Queries and ingests; the other methods are those of its base classes.
+    """A client with queries, ingestion, and the methods of its base classes.
 
-    Opened by `hybrid_search.connect`, closed by leaving its ``with`` block. The encoder is loaded
-    at its first use. Every call may raise `HybridSearchError`.
+    Open it with `hybrid_search.connect`, in a ``with`` block, which closes it. The encoder is
+    loaded on first use. Every call may raise `HybridSearchError`.
     """
 
     @expand_options(QueryOptions)
@@ -54,7 +54,8 @@ class Client(PhraseGrouping):
         """Find a phrase, or the best of several phrases, in an index.
 
         Args:
-            phrase: The phrase, or several: a passage counts by the one that it fits best.
+            phrase: The phrase, or several phrases: each passage is scored by the one that fits it
+                best.
             **options: The parameters of a query, each explained in `hybrid_search.query`.
 
         Returns:
@@ -93,21 +94,21 @@ class Client(PhraseGrouping):
         spans: int = DOCUMENT_SPANS,
         spans_by: str = Query.spans_by,
     ) -> DocumentView:
-        """Return a whole document, and where a phrase fits it.
+        """Return a whole document, with the scores of a phrase in it.
 
         Args:
-            document_id: The id of the document, as a hit has it.
+            document_id: The id of the document, as in `Hit.id`.
             phrase: The phrase. Without one there are no scores and no spans.
             index: The name of the index.
             alpha: The weight of the span cosine, as in `hybrid_search.query`.
-            context: A text that holds the phrase, to say in which sense it is meant.
-            spans: How many of its best spans to list, 0 to 100.
-            spans_by: What they are chosen by, as in `hybrid_search.query`.
+            context: A text that contains the phrase, to show in which sense it is meant.
+            spans: How many of the document's best spans to list, 0 to 100.
+            spans_by: How to choose these spans, as in `hybrid_search.query`.
 
         Raises:
             UsageError: If a value is not allowed.
             IndexMissingError: If there is no such index.
-            DocumentMissingError: If the index has no document of this id.
+            DocumentMissingError: If the index has no document with this id.
             ModelError: If the index was written with another model.
 
         >>> with hybrid_search.connect() as client:
@@ -116,7 +117,7 @@ class Client(PhraseGrouping):
         ("I'd like my money back", 15, 'shop')
         """
         check_text("document_id", document_id)
-        # without a phrase the other values are checked all the same
+        # the other values are checked even without a phrase
         phrases = ("-" if phrase is None else phrase,)
         query = Query(
             phrases, index=index, alpha=alpha, context=context, spans=spans, spans_by=spans_by
@@ -132,7 +133,7 @@ class Client(PhraseGrouping):
     def requests(
         self, phrase: str, **options: Unpack[RequestOptions]
     ) -> list[tuple[str, dict[str, Any]]]:
-        """Return the path and body of each request that `query` sends to a server for its legs.
+        """Return the path and body of each search request that `query` sends to a server.
 
         Args:
             phrase: The phrase.
@@ -159,16 +160,16 @@ class Client(PhraseGrouping):
         speaker: str | Sequence[str] | None = None,
         not_: str | Sequence[str] | None = None,
     ) -> list[Span]:
-        """Return the best spans of one text that do not overlap, best first. No index is used.
+        """Return the best non-overlapping spans of one text, best first. No index is used.
 
         Args:
             phrase: The phrase.
             text: The text to look in, or the turns of a call.
-            k: How many spans, at least 1.
-            context: A text that holds the phrase, to say in which sense it is meant.
-            spans_by: What they are chosen by, as in `hybrid_search.query`.
-            speaker: Whose spans count, as in `hybrid_search.query`; for turns only.
-            not_: What is not meant, as in `hybrid_search.query`.
+            k: How many spans to return, at least 1.
+            context: A text that contains the phrase, to show in which sense it is meant.
+            spans_by: How to choose these spans, as in `hybrid_search.query`.
+            speaker: Only spans of these speakers count, as in `hybrid_search.query`. Needs turns.
+            not_: Phrases to exclude, as in `hybrid_search.query`.
 
         Raises:
             UsageError: If `k` is less than 1, the phrase has no word, or the context lacks it.
@@ -193,13 +194,13 @@ class Client(PhraseGrouping):
     def phrase_similarity(
         self, a: str, b: str, *, context1: str | None = None, context2: str | None = None
     ) -> float:
-        """Return the cosine of two phrases, -1..1, each inside its context if it has one.
+        """Return the cosine of two phrases, -1..1, each encoded in its context if it has one.
 
         Args:
             a: The first phrase.
             b: The second phrase.
-            context1: A text that holds `a`, to say in which sense it is meant.
-            context2: A text that holds `b`.
+            context1: A text that contains `a`, to show in which sense it is meant.
+            context2: A text that contains `b`.
 
         Raises:
             UsageError: If a phrase has no word, or its context lacks it.
@@ -223,17 +224,17 @@ class Client(PhraseGrouping):
         strip_html: bool = False,
         strip_quotes: bool = False,
     ) -> Summary:
-        """Index documents; one with the id of an indexed one replaces it, if it has changed.
+        """Index documents, replacing those whose id is already indexed and whose content changed.
 
-        Integral numbers become text where a text is needed, times ISO 8601, and NaN is missing.
+        Integers become text where text is needed, times become ISO 8601, and NaN counts as missing.
 
         Args:
             documents: Dicts with ``id`` and ``text`` or ``turns``; all other keys are metadata.
                 Or a data frame of pandas or polars, or a table of Arrow, with such columns.
-            index: The index, made if it is not there.
+            index: The index, created if it does not exist.
             rejects: The file for rejected documents (default: ``INDEX.rejected.jsonl``, beside an
                 embedded index, else in the current folder).
-            policy: Which spans become vectors (default: that of the index).
+            policy: Which spans become vectors (default: the policy of the index).
             columns: The column or dotted key of ``id``, ``text``, ``turns``, ``speaker``,
                 ``start``, ``end`` or any other key.
             rows: ``turn`` makes a call of all rows with the same id.
@@ -292,19 +293,21 @@ class Client(PhraseGrouping):
         strip_html: bool = False,
         strip_quotes: bool = False,
     ) -> Summary:
-        """Index JSON lines, as `hybrid_search.ingest.sources.files.read` yields them.
+        """Index JSON lines, such as `hybrid_search.ingest.sources.files.read` yields.
 
         Args:
             lines: The lines, with their source.
             index: As in `ingest`.
             rejects: As in `ingest`.
             policy: As in `ingest`.
-            report: Called with the summary so far.
+            report: Called with the summary so far, while the ingest runs.
             where: Index only documents with this metadata, as in `hybrid_search.query`.
-            checkpoint: Lists lines that are done, which are skipped. The caller finishes it.
-            shard: Index only the documents of this shard.
-            engine: Where to encode: ``local``, or ``ray`` (workers stay until this closes).
-            workers: How many workers of the cluster.
+            checkpoint: Records the lines already indexed, which are skipped. The caller must finish
+                it.
+            shard: Index only this shard's documents.
+            engine: Where to encode: ``local``, or ``ray``, whose workers stay until this client
+                closes.
+            workers: How many workers to use in the cluster.
             strip_html: As in `ingest`.
             strip_quotes: As in `ingest`.
 
@@ -312,7 +315,7 @@ class Client(PhraseGrouping):
             How many documents were read, indexed, skipped and rejected.
 
         Raises:
-            UsageError: If `engine` is unknown, or `workers` are given for the local one.
+            UsageError: If `engine` is unknown, or `workers` is given for the local engine.
             ModelError: If the index was written with another model or policy.
 
         >>> line = SourceLine("calls.jsonl", 1, b'{"id": "a", "text": "My money back."}')
@@ -364,14 +367,14 @@ class Client(PhraseGrouping):
 
 
 def _build_document(text: str | Sequence[str | Mapping[str, Any]]) -> Document:
-    """Return the document of a text, or of turns.
+    """Return a document made of a text or of turns.
 
     Raises:
         UsageError: If it is neither.
     """
     if isinstance(text, str) or not isinstance(text, Sequence):
         return span_search.build_document(text)
-    from hybrid_search.ingest import document_parser  # pydantic, for those who use it
+    from hybrid_search.ingest import document_parser  # imports pydantic, so only when needed
 
     try:
         data = json.dumps({"id": "-", "turns": list(text)}).encode()

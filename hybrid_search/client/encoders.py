@@ -1,6 +1,6 @@
-"""The encoders of one client: of its model, with vectors as each index has them.
+"""The encoders of one client: its model, at the dimension of each index.
 
-A client for which no model was chosen searches an index with the model that wrote it.
+A client without a configured model searches each index with the model that wrote it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hybrid_search.search.calibration import Calibration
 
 
 class ClientEncoders:
-    """Loads the encoder of a client's settings, at its first use and once a process."""
+    """A loader of the configured encoder, on first use and once per process."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -37,16 +37,16 @@ class ClientEncoders:
 
     @cached_property
     def may_choose(self) -> bool:
-        """Whether no model was chosen, and others than the shipped one are installed."""
+        """Whether no model was configured, and models besides the shipped one are installed."""
         return self._settings.model is None and len(encoder.list_models()) > 1
 
     def for_spec(self, spec: IndexSpec | None) -> ClientEncoders:
-        """Return the encoders of the model that wrote an index, if none was chosen.
+        """Return the encoders of the model that wrote an index, if none was configured.
 
-        They are these if that model is the shipped one, or is not installed.
+        Returns this object if that model is the shipped one, or is not installed.
 
         Args:
-            spec: That of the index, None if there is no index yet.
+            spec: The spec of the index, or None if there is no index yet.
         """
         if spec is None or not self.may_choose:
             return self
@@ -62,35 +62,35 @@ class ClientEncoders:
 
     @property
     def full(self) -> Encoder:
-        """Return the encoder with vectors of the model's full size."""
+        """Return the encoder at the model's full dimension."""
         return encoder.load(self._folder, self._settings.device, self._settings.precision)
 
     @property
     def default(self) -> Encoder:
-        """Return the encoder with vectors as new indexes of this client have them."""
+        """Return the encoder at the dimension that this client's new indexes have."""
         return encoder.truncate_encoder(self.full, self._settings.dimension)
 
     def truncated_to(self, spec: IndexSpec | None) -> Encoder:
-        """Return the encoder with vectors of an index's size, if the model has that size."""
+        """Return the encoder at an index's dimension, if the model supports it."""
         full = self.full
         if spec and spec.dimension in full.info.sizes:
             return encoder.truncate_encoder(full, spec.dimension)
         return self.default
 
     def for_new_version(self, spec: IndexSpec | None) -> Encoder:
-        """Return the encoder of the configured dimension, else of the index's size."""
+        """Return the encoder at the configured dimension, else at the index's dimension."""
         return self.default if self._settings.dimension else self.truncated_to(spec)
 
     def acquire_executor(
         self, name: str, workers: int | None, spec: IndexSpec | None
     ) -> AbstractContextManager[Encoder | Executor]:
-        """Return the executor that encodes an ingest; workers of a cluster stay until `close`."""
+        """Return the executor that encodes an ingest; cluster workers stay alive until `close`."""
         check_executor(name, workers)
         if name == LOCAL:
             return nullcontext(self.truncated_to(spec))
         from hybrid_search.ingest.executors.ray import RayExecutor
 
-        # sizes are read from the folder: this machine may lack the device that an encoder needs
+        # read the dimensions from the folder: loading an encoder may need a device we lack
         settings = self._settings
         model = model_folder.read(self._folder)
         size = settings.dimension or default_dimension(model)
@@ -105,7 +105,7 @@ class ClientEncoders:
         return calibration.load(self._folder, precision, dimension, spans_by)
 
     def close(self) -> None:
-        """Stop the workers."""
+        """Stop the cluster workers."""
         self._executors.close()
         for encoders in self._encoders_by_name.values():
             encoders.close()

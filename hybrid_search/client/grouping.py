@@ -1,6 +1,6 @@
-"""The methods of a client that put what is said into groups: similar, cluster, discover.
+"""`Client` methods that group what is said: similar, cluster, discover.
 
-What only one of them needs is imported in it, so that the first query does not wait for it.
+Modules that a single method needs are imported inside it, to keep the first query fast.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PhraseGrouping(TopicMining):
-    """Groups what is said in the indexes of one backend."""
+    """Grouping of what is said in the indexes of one backend."""
 
     def similar(
         self,
@@ -33,22 +33,23 @@ class PhraseGrouping(TopicMining):
         where: Mapping[str, Any] | None = None,
         context: str | None = None,
     ) -> list[SimilarPhrase]:
-        """Return the different wordings that say the same as a phrase, the nearest first.
+        """Return the different wordings of a phrase in an index, nearest first.
 
-        Every span of every passage is compared with the phrase. A clause counts by its best span.
+        Every span of every passage is compared with the phrase. Each clause counts once, by its
+        best span.
 
         Args:
             phrase: The phrase.
             index: The index.
-            size: How many wordings, 1 to 1,000.
-            min_cosine: Spans with a smaller cosine are left out, -1 to 1.
-            fold: Wordings with at least this cosine with each other are one, -1 to 1.
-            speakers: Only what these speakers say counts; empty for all.
-            where: Only documents with this metadata count, as in `query`.
-            context: A text that holds the phrase, to say in which sense it is meant.
+            size: How many wordings to return, 1 to 1,000.
+            min_cosine: Leave out spans with a lower cosine, -1 to 1.
+            fold: Merge wordings whose cosine with each other is at least this, -1 to 1.
+            speakers: Consider only what these speakers say; empty for all speakers.
+            where: Consider only documents with this metadata, as in `query`.
+            context: A text that contains the phrase, to show in which sense it is meant.
 
         Returns:
-            Each with how many clauses and documents have it, and the nearest place.
+            The wordings, each with its number of clauses and documents, and the nearest example.
 
         Raises:
             UsageError: If a value is not allowed, or a field is not in the index.
@@ -77,22 +78,23 @@ class PhraseGrouping(TopicMining):
         distance: float = 0.4,
         seed: int = 0,
     ) -> list[PhraseGroup]:
-        """Put phrases or mentions into groups, each with a name. Needs the extra ``cluster``.
+        """Group phrases or mentions, and name each group. Needs the extra ``cluster``.
 
-        The vector of a phrase is the mean over the contexts in which it is said: for matches the
-        places where they were found, for phrases all places of the index that have their words.
+        The vector of a phrase is its mean over the contexts in which it is said. For matches these
+        are the places where they were found; for phrases, every place in the index with the same
+        words.
 
         Args:
-            source: A file: matches if its name ends in ``.jsonl``, otherwise a phrase a line. Or
-                phrases, or what `mine` yields.
-            index: The index that the contexts are in. Without one phrases are encoded alone, and
-                matches are those of the default index.
-            topic: Only the matches of this topic.
-            distance: The largest mean distance, 1 - cosine, of what is in one group, 0 to 2.
-            seed: Of the sample, if there are more than 5,000 different wordings.
+            source: A file of matches if its name ends in ``.jsonl``, otherwise a file with one
+                phrase per line. Or an iterable of phrases, or of the matches that `mine` yields.
+            index: The index to read contexts from. Without one, phrases are encoded alone, and
+                matches are looked up in the default index.
+            topic: Group only the matches of this topic.
+            distance: The largest mean distance (1 - cosine) between members of a group, 0 to 2.
+            seed: Seed of the sample that is drawn if there are more than 5,000 different wordings.
 
         Returns:
-            All groups, the largest first.
+            All groups, largest first.
 
         Raises:
             UsageError: If a value or a line of the file is not allowed.
@@ -126,33 +128,32 @@ class PhraseGrouping(TopicMining):
         distance: float = 0.6,
         seed: int = 0,
     ) -> Discovery:
-        """Return what is said often that no topic covers, in groups. Needs the extra ``cluster``.
+        """Return groups of frequent clauses that no topic covers. Needs the extra ``cluster``.
 
-        The clauses of the index that are no mention of a topic are put into groups. A group counts
-        by the documents that say it, but by no more than its different wordings, and less if it is
-        near to a topic.
+        Clauses that are not mentions of a topic are grouped. A group is ranked by its number of
+        documents, capped at its number of different wordings, and lower if it is close to a topic.
 
         Args:
-            topics: What is known already, as in `mine`; None for nothing.
+            topics: The known topics, as in `mine`; None for no topics.
             index: The index.
             groups: How many groups to return, at least 1.
-            speakers: Only what these speakers say counts; empty for all.
-            where: Only documents with this metadata count, as in `query`.
-            least_words: Clauses with fewer words are left out, 1 to 20.
-            distance: The largest mean distance, 1 - cosine, of what is in one group, 0 to 2.
-            seed: Of the samples that are taken of a large index. The same seed gives the same
-                groups.
+            speakers: Consider only what these speakers say; empty for all speakers.
+            where: Consider only documents with this metadata, as in `query`.
+            least_words: Leave out clauses with fewer words, 1 to 20.
+            distance: The largest mean distance (1 - cosine) between members of a group, 0 to 2.
+            seed: Seed of the samples that are drawn from a large index. The same seed gives the
+                same groups.
 
         Returns:
-            The groups, and what they were computed from: the share of the documents, and how many
-            wordings were compared with each other.
+            The groups, the share of documents they were computed from, and how many wordings were
+            compared with each other.
 
         Raises:
             UsageError: If a value is not allowed, a topic is not valid, or a field is not in the
                 index.
             IndexMissingError: If there is no such index.
-            ModelError: If the index was written with another model, or with one that does not tell
-                where clauses end.
+            ModelError: If the index was written with another model, or the model does not predict
+                clause boundaries.
             MissingExtraError: If scikit-learn is not installed.
 
         >>> with hybrid_search.connect() as client:
@@ -173,7 +174,7 @@ class PhraseGrouping(TopicMining):
 
 
 def _check_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
-    """Return the speakers. Raises UsageError for a single string, which is a list of letters."""
+    """Return the speakers; raise UsageError for a bare string, which would iterate as letters."""
     if isinstance(speakers, str) or not all(isinstance(name, str) for name in speakers):
         raise UsageError(
             f"speakers is {show_value(speakers)}: give a list of names, as in ['customer']"

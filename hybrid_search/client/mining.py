@@ -1,6 +1,6 @@
-"""The methods of a client that work with topics: mine an index, compare phrases, tune.
+"""`Client` methods for topics: mine an index, compare phrases, tune probabilities.
 
-What only one of them needs is imported in it, so that the first query does not wait for it.
+Modules that a single method needs are imported inside it, to keep the first query fast.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class TopicMining(IndexAdmin):
-    """Finds the mentions of topics in the indexes of one backend."""
+    """Search for the mentions of topics in the indexes of one backend."""
 
     def mine(
         self,
@@ -40,18 +40,19 @@ class TopicMining(IndexAdmin):
         workers: int | None = None,
         feedback: int = 0,
     ) -> Iterator[Match]:
-        """Yield the mentions of some topics in a whole index, document by document.
+        """Yield every mention of the given topics in an index, document by document.
 
-        Every span of every passage is compared with every phrase. A clause is at most one mention
-        of a topic, by its best span.
+        Every span of every passage is compared with every phrase. Each clause counts as at most one
+        mention of a topic, represented by its best span.
 
         Args:
-            topics: What to look for, as `hybrid_search.Topics.load` takes it: a file, or dicts.
+            topics: The topics, in any form that `hybrid_search.Topics.load` accepts: a file, or
+                dicts.
             index: The index.
-            engine: Where spans are scored: ``local``, or ``ray`` for the actors of a Ray cluster.
-            workers: How many actors of the cluster; one a core if not given.
-            feedback: Before the index is mined, each phrase is moved to the best spans of so many
-                of the documents that it finds there, 0 to 100: 10 is usual, 0 is none.
+            engine: Where to score spans: ``local``, or ``ray`` for the actors of a Ray cluster.
+            workers: How many actors to start in the cluster (default: one per core).
+            feedback: Before mining, move each phrase towards the best spans of this many documents
+                that it finds in the index, 0 to 100: 10 is usual, 0 turns it off.
 
         Raises:
             UsageError: If a topic is not valid, or names a metadata field that is not in the index.
@@ -70,7 +71,7 @@ class TopicMining(IndexAdmin):
             yield from block.matches
 
     def check_topics(self, topics: TopicSource) -> list[TopicDistances]:
-        """Return how far the phrases of topics are from each other, topic by topic.
+        """Return the distances between the phrases of topics, topic by topic.
 
         Args:
             topics: As in `mine`. No index is used.
@@ -96,15 +97,16 @@ class TopicMining(IndexAdmin):
         index: str = DEFAULT_INDEX,
         report: Report | None = None,
     ) -> JudgingQueue:
-        """Return spans to be judged, the one whose answer would tell most first.
+        """Return a queue of spans to judge, most informative first.
 
-        The index is mined with a low threshold, and a sample of each topic's spans is drawn.
+        Mines the index with a low threshold, and draws a sample of each topic's spans.
 
         Args:
             topics: As in `mine`.
-            judgments: A file of judgments; what it has is not asked about again. It need not exist.
+            judgments: A file of judgments, which need not exist. Spans judged there are not queued
+                again.
             index: The index.
-            report: Called with the progress of mining.
+            report: Called with the progress of the mining run.
 
         Raises:
             UsageError: If a topic or a line of the file is not valid.
@@ -127,20 +129,20 @@ class TopicMining(IndexAdmin):
     def tune(
         self, topics: str | Path, judgments: str | Path, *, index: str = DEFAULT_INDEX
     ) -> Tuning:
-        """Fit the probabilities of topics to judgments, for the next `mine` with their file.
+        """Fit the probabilities of topics to judgments; `mine` uses them from then on.
 
         Args:
-            topics: A file of topics. The probabilities are written beside it, as
-                ``topics.tuned.json`` beside ``topics.yaml``.
-            judgments: A file of judgments, as `hybrid_search.phrases.judgments` describes it.
-            index: The index that the judged spans are in.
+            topics: A file of topics. The probabilities are written next to it, e.g.
+                ``topics.tuned.json`` for ``topics.yaml``.
+            judgments: A file of judgments, in the format of `hybrid_search.phrases.judgments`.
+            index: The index with the judged spans.
 
         Returns:
-            The map of each topic that has enough judgments, that of all others, and the alpha at
-            which queries for the topics rank the judged documents best.
+            The map of each topic with enough judgments, one map for all other topics, and the alpha
+            at which queries for the topics rank the judged documents best.
 
         Raises:
-            UsageError: If a file is not valid, or all judgments are of one kind.
+            UsageError: If a file is not valid, or all judgments have the same answer.
 
         >>> with hybrid_search.connect() as client:  # doctest: +SKIP
         ...     client.tune("topics.yaml", "judgments.jsonl").others.judgments
@@ -177,21 +179,22 @@ class TopicMining(IndexAdmin):
         written_since: datetime | None = None,
         count_unlikely: bool = False,
     ) -> Iterator[MinedBlock]:
-        """Yield the matches of `mine` block by block, with how far the run has come.
+        """Yield the matches of `mine` in blocks, each with the progress of the run.
 
         Args:
             topics: As in `mine`.
             index: As in `mine`.
-            after: The `position` of a block of an earlier run; this one goes on behind it.
-            shard: Look only at the documents of this shard.
+            after: The `position` of a block of an earlier run; mining resumes after it.
+            shard: Mine only the documents of this shard.
             engine: As in `mine`.
             workers: As in `mine`.
             feedback: As in `mine`.
-            written_since: Look only at documents that were written then or later; on servers.
-            count_unlikely: Count what is below the thresholds too, to estimate what is missed.
+            written_since: Mine only documents written at this time or later. Servers only.
+            count_unlikely: Also count spans below the thresholds, to estimate how many mentions are
+                missed.
 
         Returns:
-            The blocks; the last one says how many documents and passages were looked at.
+            The blocks; the last one has the number of documents and passages mined.
 
         >>> topics = [{"name": "refund", "phrases": ["I want my money back"]}]
         >>> with hybrid_search.connect() as client:

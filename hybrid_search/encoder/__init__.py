@@ -1,13 +1,13 @@
 """Encoders: from texts to one vector per token.
 
-In: texts, the turns of passages or a phrase. Out: an `Encoding` for each, the token vectors with
-their offsets; and the `EncoderInfo` that an index must know. ONNX Runtime is imported when the
-first encoder is loaded, not before.
+Input: texts, which are turns of passages or a phrase. Output: an `Encoding` for each, the token
+vectors with their offsets, and the `EncoderInfo` that an index records. ONNX Runtime is imported
+when the first encoder is loaded.
 
-Modules in reading order: `base` (the `Encoder` protocol), `model_folder` (what a model folder
-holds), `installed_models` (model folders by their names), `prior_file` (the model's prior of
-spans), `devices` and `precisions` (where the model runs, and by which of its graphs), `onnx` (the
-encoder), `truncated` (smaller vectors) and `passage_codes` (passages through an encoder).
+Modules in reading order: `base` (the `Encoder` protocol), `model_folder` (the content of a model
+folder), `installed_models` (model folders by name), `prior_file` (the model's span prior),
+`devices` and `precisions` (where the model runs, and which graph), `onnx` (the encoder),
+`truncated` (smaller vectors) and `passage_codes` (passages through an encoder).
 
 Another runtime is a new module beside `onnx` that implements `Encoder`; a new precision goes into
 `precisions.RUNNABLE`, a new device into `devices.PROVIDERS`.
@@ -34,14 +34,14 @@ __all__ = [
     "truncate_encoder",
 ]
 
-config.disable_telemetry()  # again, in case another distribution replaced our root module
+config.disable_telemetry()  # repeated here in case another distribution replaced our root module
 
 
 @lru_cache(maxsize=4)
 def load(folder: Path = SHIPPED, device: str = "auto", precision: str = "auto") -> Encoder:
     """Return the encoder of the model folder at `folder`, loaded once per process.
 
-    Its vectors have the model's full dimension; `truncate_encoder` makes them smaller. Raises
+    Its vectors have the model's full dimension; use `truncate_encoder` for smaller ones. Raises
     ModelError, DeviceError, UsageError and MissingExtraError, as `OnnxEncoder` does.
     """
     from hybrid_search.encoder.onnx import OnnxEncoder

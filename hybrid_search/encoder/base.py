@@ -13,19 +13,19 @@ from hybrid_search.text.types import Encoding
 
 @dataclass(frozen=True, slots=True)
 class EncoderInfo:
-    """The facts about a model that its encoder declares and its indexes record.
+    """The properties of a model, as declared by its encoder and recorded by indexes.
 
-    Two infos are equal if indexes cannot tell their encoders apart: the provider does not count.
+    Infos are equal if their encoders are interchangeable for indexes; the provider is not compared.
 
     Attributes:
         name: The model's name.
-        fingerprint: Vectors of equal fingerprints can be compared, whatever the `precision`.
+        fingerprint: Vectors with the same fingerprint are comparable, whatever the `precision`.
         dimension: The dimension of the vectors.
-        precision: The precision that the graph runs in.
-        context: What the encoder reads around a span.
-        sizes: The dimensions that the vectors can be cut to, the usual one first; empty if the
-            model has only its own.
-        provider: The ONNX Runtime provider that runs; empty for an encoder on no such runtime.
+        precision: The precision of the graph.
+        context: The context of a span that the encoder reads.
+        sizes: The dimensions to which the vectors can be truncated, the usual one first; empty if
+            there is only the full one.
+        provider: The ONNX Runtime provider in use; empty for other runtimes.
     """
 
     name: str
@@ -38,7 +38,7 @@ class EncoderInfo:
 
     @property
     def is_accelerated(self) -> bool:
-        """True if the encoder is known to run on another device than the CPU."""
+        """True if the encoder is known to run on a device other than the CPU."""
         return self.provider not in ("", CPU)
 
 
@@ -50,11 +50,11 @@ class Padding:
 
 
 class Encoder(Protocol):
-    """Gives each token of a text a vector. A span's vector is the mean of its tokens' vectors."""
+    """An encoder that gives each token of a text a vector; a span's vector is their mean."""
 
     @property
     def info(self) -> EncoderInfo:
-        """The facts about this encoder's model that an index records."""
+        """The properties of this encoder's model that an index records."""
         ...
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
@@ -72,28 +72,28 @@ class PaddingCounter(Protocol):
 
     @property
     def padding(self) -> Padding:
-        """The counter, which grows with every call of `encode`."""
+        """The counter, which increases with every call of `encode`."""
         ...
 
 
 @runtime_checkable
 class PriorLoader(Protocol):
-    """The capability of an encoder whose model tells which spans people mark."""
+    """The capability of an encoder whose model has a span prior."""
 
     @property
     def info(self) -> EncoderInfo:
-        """The facts about the encoder's model."""
+        """The properties of the encoder's model."""
         ...
 
     def load_prior(self, dimension: int) -> SpanPrior | None:
-        """Return the prior of spans for vectors of a dimension, if the model has one."""
+        """Return the span prior for vectors of a dimension, if the model has one."""
         ...
 
 
 def span_prior(encoder: object) -> SpanPrior | None:
-    """Return the prior of spans for an encoder's vectors, if its model has one.
+    """Return the span prior for an encoder's vectors, if its model has one.
 
-    An executor of encoders counts as one.
+    `encoder` may also be an executor.
     """
     if not isinstance(encoder, PriorLoader):
         return None

@@ -1,4 +1,4 @@
-"""Choose the ONNX Runtime provider and card, and refuse to run on any other than the requested."""
+"""Choice of the ONNX Runtime provider and card, without silent fallback to another one."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _is_card(kind: str, number: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A provider, and the number of its card if it has cards.
+    """A provider, and the number of the card if it has several.
 
-    Card 0 is the first of those that ``CUDA_VISIBLE_DEVICES`` shows.
+    Card 0 is the first card in ``CUDA_VISIBLE_DEVICES``.
     """
 
     provider: str
@@ -42,7 +42,7 @@ class Device:
         `available` lists the runtime's providers.
 
         Raises:
-            UsageError: If there is no device of this name.
+            UsageError: If there is no such device.
             DeviceError: If this ONNX Runtime does not offer it.
         """
         kind, colon, number = name.partition(":")
@@ -67,10 +67,10 @@ class Device:
         return self.provider != CPU
 
     def providers(self, precision: str) -> list[tuple[str, dict[str, Any]]]:
-        """Return the providers, each with its options, to make an ONNX Runtime session with.
+        """Return the providers for an ONNX Runtime session, each with its options.
 
-        TensorRT builds an engine for minutes and keeps it in the user's cache; CUDA runs the
-        operators that TensorRT cannot.
+        TensorRT takes minutes to build an engine and keeps it in the user's cache; CUDA runs the
+        operators that TensorRT does not support.
         """
         if not self.is_accelerated:
             return [(CPU, {})]
@@ -87,7 +87,7 @@ class Device:
 
 
 def list_providers() -> list[str]:
-    """Return the providers of the installed ONNX Runtime; without one, ImportError is raised."""
+    """Return the providers of ONNX Runtime; raise ImportError if it is not installed."""
     import onnxruntime
 
     providers: list[str] = onnxruntime.get_available_providers()

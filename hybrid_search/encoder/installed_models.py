@@ -1,12 +1,12 @@
-"""Find the folder of a model by its name: the one that ships, or one that a distribution offers.
+"""Lookup of models by name: the shipped one, and those of installed distributions.
 
-A distribution offers a model by an entry point of the group ``hybrid_search.models``. Its name is
-the model's, and its value is a package whose folder is the model folder:
+A distribution provides a model through an entry point of the group ``hybrid_search.models``. Its
+name is the model's name, and its value is a package whose folder is the model folder:
 
     [project.entry-points."hybrid_search.models"]
     slice-mpnet = "slice_mpnet"
 
-The package is located, not imported.
+The package is located without importing it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ GROUP = "hybrid_search.models"
 
 @dataclass(frozen=True, slots=True)
 class InstalledModel:
-    """A model that can be chosen by its name, and the distribution that offers it.
+    """A model that can be chosen by name, and the distribution that provides it.
 
-    `package` is the import name of the package that is the model folder; `folder` is None if there
-    is no such package.
+    `package` is the import name of the package that contains the model; `folder` is None if it does
+    not exist.
     """
 
     name: str
@@ -44,7 +44,7 @@ class InstalledModel:
         """Return the model folder.
 
         Raises:
-            ModelError: If it is missing, or is no model folder.
+            ModelError: If it is missing, or not a model folder.
         """
         offer = f"distribution {self.distribution} offers the model {self.name!r}"
         remedy = f"install {self.distribution} again, or give a model folder"
@@ -59,13 +59,14 @@ class InstalledModel:
 
 
 def find_model(model: str | Path | None) -> Path:
-    """Return the folder of a model: of this path, of this name, or of the shipped one if None.
+    """Return the folder of a model, given by path or name; None for the shipped model.
 
-    A `Path`, or text with a path separator, is a folder. Any other text is the name of an installed
-    model, or else a folder in the working directory: so a name means the same model everywhere.
+    A `Path`, or text with a path separator, is a folder. Other text is the name of an installed
+    model, or else a folder in the working directory, so a name means the same model everywhere.
 
     Raises:
-        ModelError: If no model has the name, two distributions offer it, or its folder is missing.
+        ModelError: If no model has this name, two distributions provide it, or its folder is
+            missing.
     """
     if not model:
         return SHIPPED
@@ -92,19 +93,19 @@ def find_model(model: str | Path | None) -> Path:
 
 
 def list_models() -> list[InstalledModel]:
-    """Return the models that have a name: the shipped one first, the others by name."""
+    """Return the installed models: the shipped one first, the others by name."""
     shipped = InstalledModel(SHIPPED.name, DISTRIBUTION, "hybrid_search", SHIPPED)
     offered = [_read_offer(entry_point) for entry_point in entry_points(group=GROUP)]
     return [shipped, *sorted(offered, key=lambda model: (model.name, model.distribution))]
 
 
 def find_name(fingerprint: str, dimension: int) -> str | None:
-    """Return the name of an installed model that makes vectors of a fingerprint, if there is one.
+    """Return the name of an installed model with this fingerprint, if there is one.
 
-    `dimension` is the number of dimensions of these vectors, which may be truncated.
+    `dimension` is the dimension of its vectors, which may be truncated.
     """
     for model in list_models():
-        with suppress(ModelError):  # a broken model is not the one that is looked for
+        with suppress(ModelError):  # a broken model cannot be the wanted one
             original = read_settings(model.require_folder()).fingerprint
             if fingerprint in (original, truncated_fingerprint(original, dimension)):
                 return model.name
@@ -119,10 +120,10 @@ def _read_offer(entry_point: EntryPoint) -> InstalledModel:
 
 
 def _find_package_folder(package: str) -> Path | None:
-    """Return the folder of a package, which is not imported; the packages around it are."""
+    """Return the folder of a package without importing it; its parent packages are imported."""
     try:
         spec = find_spec(package)
-    except Exception:  # the packages around it may be missing, or fail in any way
+    except Exception:  # parent packages may be missing, or fail in any way
         return None
     folders = spec.submodule_search_locations if spec else None
     return Path(next(iter(folders))) if folders else None

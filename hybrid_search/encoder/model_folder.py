@@ -1,9 +1,9 @@
-"""Read and check a model folder: graphs, their weights, ``tokenizer.json``, ``encoder.json``.
+"""Reading and checking of model folders: graphs, weights, ``tokenizer.json``, ``encoder.json``.
 
-The folder is all that crosses from ``export/`` into the product. Its graphs, such as ``int8.onnx``,
-run as they are and share their weights, in ``weights.data``. A model that was calibrated has
-``calibration.json`` too, which `hybrid_search.search.calibration` reads, and one that was taught
-where clauses end has ``boundaries.npz``, for `hybrid_search.encoder.prior_file`.
+The folder is the only thing that ``export/`` hands to the product. Its graphs, such as
+``int8.onnx``, share their weights, in ``weights.data``. A calibrated model also has
+``calibration.json``, read by `hybrid_search.search.calibration`, and a model that predicts clause
+boundaries has ``boundaries.npz``, read by `hybrid_search.encoder.prior_file`.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ TOKENIZER = "tokenizer.json"
 CALIBRATION = "calibration.json"
 BOUNDARIES = "boundaries.npz"
 CONFIG = "config.json"
-"""What kind of encoder it is, as transformers says it: only for training that goes on from it."""
+"""The configuration of the encoder for transformers, needed only to continue training."""
 EXPORT_AGAIN = "export the model again"
 CONTEXT = "turn"
-"""What the encoder reads around a span: its turn. It is part of the fingerprint."""
+"""The context of a span that the encoder reads: its turn. It is part of the fingerprint."""
 
 
 class Artifact(BaseModel):
     """The content of ``encoder.json``.
 
-    `sha256` maps each file of the folder to its digest. A calibration and boundaries have one as
-    well, but are no part of the `fingerprint`, which does not depend on the precision either.
-    `sizes` are those of `EncoderInfo`.
+    `sha256` maps each file of the folder to its digest. Calibration and boundaries have digests
+    too, but do not affect the `fingerprint`, and neither does the precision. `sizes` is as in
+    `EncoderInfo`.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -70,7 +70,7 @@ class Artifact(BaseModel):
 
     @property
     def precisions(self) -> list[str]:
-        """The precisions that the folder has a graph in."""
+        """The precisions for which the folder has a graph."""
         return [name for name in RUNNABLE if f"{name}.onnx" in self.sha256]
 
     @property
@@ -80,7 +80,7 @@ class Artifact(BaseModel):
         return [f"{name}.onnx" for name in self.precisions] + unsigned
 
     def info(self, precision: str, provider: str) -> EncoderInfo:
-        """Return what the model declares when it runs in `precision` on `provider`."""
+        """Return the info of the model running in `precision` on `provider`."""
         return EncoderInfo(
             self.name,
             self.fingerprint,
@@ -95,7 +95,7 @@ class Artifact(BaseModel):
 def read(folder: Path) -> Artifact:
     """Return the content of ``encoder.json``, after a check of every file that it names.
 
-    A file that is missing or damaged (with both digests) is a ModelError.
+    Raises ModelError for a missing file, or a damaged one (naming both digests).
     """
     artifact = read_settings(folder)
     for name in dict.fromkeys((*artifact.graphs, TOKENIZER, *artifact.sha256)):
@@ -106,7 +106,7 @@ def read(folder: Path) -> Artifact:
 
 
 def read_settings(folder: Path) -> Artifact:
-    """Return the content of ``encoder.json``, and look at no other file.
+    """Return the content of ``encoder.json`` without checking other files.
 
     Raises:
         ModelError: If the file is missing or cannot be read, or a setting is unknown.
@@ -129,13 +129,13 @@ def read_settings(folder: Path) -> Artifact:
 
 
 def read_file(path: Path) -> bytes:
-    """Return what is in a file of a model folder.
+    """Return the content of a file in a model folder.
 
     Raises:
         ModelError: If it cannot be read.
     """
     with _translate_errors(path):
-        if path.is_fifo():  # reading it would wait for its writer
+        if path.is_fifo():  # reading it would block until there is a writer
             raise ModelError(f"{path} cannot be read (it is a pipe): put the model's file there")
         return path.read_bytes()
 

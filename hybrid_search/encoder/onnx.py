@@ -1,9 +1,9 @@
 """The encoder on ONNX Runtime and `tokenizers`, without torch.
 
-Texts are tokenized without special tokens, sorted by length and run in batches of about equally
-many padded tokens, which halves the time on turns of mixed length. A text longer than the model
-takes is read in overlapping windows; each token's vector comes from the window in which it is
-farther from the edge.
+Texts are tokenized without special tokens, sorted by length and run in batches with about the same
+number of padded tokens, which halves the time on turns of mixed length. A text that is too long for
+the model is read in overlapping windows; each token's vector comes from the window in which the
+token is farther from the edge.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ BATCH_TOKENS = 1024
 """Padded tokens per batch. Larger batches were not faster on CPUs, and take more memory."""
 
 CARD_TOKENS = 16384
-"""Padded tokens per batch on a card: a block of an ingest is then one or two batches.
+"""Padded tokens per batch on a card, so that a block of an ingest is one or two batches.
 
-Not measured, for want of a card.
+Not measured, for lack of a card.
 """
 
 OVERLAP_TOKENS = 32
-"""Tokens that two windows of an overlong text share: about 20 words."""
+"""Tokens shared by two windows of an overlong text: about 20 words."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Tokens `start` to `end` of text number `text`, of which `keep` to `keep_end` are used."""
+    """A window: tokens `start` to `end` of text number `text`, with `keep` to `keep_end` used."""
 
     text: int
     start: int
@@ -53,15 +53,15 @@ class _Window:
 
 
 class OnnxEncoder:
-    """An `Encoder` that runs a model folder.
+    """An `Encoder` that runs the model in a folder.
 
     `device` is auto, cpu, cuda, tensorrt or a card with its number (cuda:1); `precision` is auto,
-    int8, float16 or float32. `threads` is the number of batches run side by side, by default the
-    cores of this process; a card runs one.
+    int8, float16 or float32. `threads` is the number of batches run in parallel, by default the
+    cores of this process; a card runs one at a time.
 
-    Making one raises ModelError if the folder is incomplete or damaged, or does not have the
-    precision, DeviceError if another device than the requested one would run, and
-    MissingExtraError without ONNX Runtime.
+    The constructor raises ModelError if the folder is incomplete or damaged, or lacks the
+    precision, DeviceError if the requested device would not be used, and MissingExtraError without
+    ONNX Runtime.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class OnnxEncoder:
 
     @property
     def info(self) -> EncoderInfo:
-        """The facts about this encoder's model that an index records."""
+        """The properties of this encoder's model that an index records."""
         return self.artifact.info(self.precision, self.provider)
 
     def load_prior(self, dimension: int) -> SpanPrior | None:
@@ -145,10 +145,10 @@ class OnnxEncoder:
     def _run_batches(
         self, batches: Iterable[Sequence[Sequence[int]]], count: int
     ) -> Iterator[Floats]:
-        """Yield the output of each batch; batches run side by side, each on one core.
+        """Yield the output of each batch; batches run in parallel, each on one core.
 
-        A batch spread over all cores is as fast on a quiet machine. But when the store or another
-        process takes a core, every layer waits for the slower half: 4,800 tokens/s against 8,500
+        On a quiet machine, a batch spread over all cores is as fast. But if the store or another
+        process uses a core, every layer waits for the slower half: 4,800 tokens/s against 8,500
         with one of two cores busy.
         """
         if min(count, self._workers) < 2:
@@ -179,7 +179,7 @@ def _windows(text: int, count: int, limit: int) -> Iterator[_Window]:
     """Cut `count` tokens into windows of at most `limit` that share `OVERLAP_TOKENS`.
 
     Yields:
-        The windows, one if all tokens fit into it and none without tokens.
+        The windows: a single one if all tokens fit, none without tokens.
     """
     start, keep = 0, 0
     while count - start > limit:
@@ -218,7 +218,7 @@ def _tokenizer(path: Path) -> Tokenizer:
 
 
 def _runtime() -> Any:
-    """Import the package onnxruntime. Raises MissingExtraError if it is not installed."""
+    """Import onnxruntime; raise MissingExtraError if it is not installed."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -250,7 +250,7 @@ def _session(path: Path, dimension: int, device: Device, runtime_precision: str)
 
 
 def _check_dimension(path: Path, actual: object, dimension: int) -> None:
-    if isinstance(actual, int) and actual != dimension:  # a graph may leave it open
+    if isinstance(actual, int) and actual != dimension:  # a graph may leave the dimension open
         raise ModelError(
             f"{path} gives vectors of {actual} numbers, but encoder.json says {dimension}: "
             "export the model again"

@@ -1,4 +1,4 @@
-"""Send passages through an encoder: the texts to encode, and token codes from the encodings."""
+"""Encoding of passages: the texts to encode, and token codes from the encodings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _encode(encoder: Encoder, document: Document, batch: Sequence[Passage]) -> l
 
 
 def encoder_texts(document: Document, batch: Sequence[Passage]) -> list[str]:
-    """Return the texts to encode for some passages: one for each of their parts."""
+    """Return the texts to encode for some passages, one per part."""
     return [
         document.text[part.window_start : part.end] for passage in batch for part in passage.parts
     ]
@@ -42,8 +42,7 @@ def pack_token_codes(
 ) -> list[TokenCodes]:
     """Return the token codes of passages from the encodings of their `encoder_texts`, in order.
 
-    With a `prior` they have the boundaries of clauses as well, for which the passages' `texts` are
-    read.
+    With a `prior` they include clause boundaries, which are computed from the passages' `texts`.
     """
     remaining = iter(encodings)
     packed = []

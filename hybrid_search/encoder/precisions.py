@@ -1,4 +1,4 @@
-"""Choose the precision that a model runs in, and the graph of its folder for this processor."""
+"""Choice of a model's precision, and of the graph for this processor."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hybrid_search.encoder.devices import Device
 from hybrid_search.errors import ModelError, UsageError
 
 RUNNABLE = ("int8", "float16", "float32")
-"""The precisions of graphs, each called by its precision, as in ``int8.onnx``."""
+"""The precisions of graphs, which name their files, as in ``int8.onnx``."""
 
 PRECISIONS = ("auto", *RUNNABLE)
 
 UNSIGNED = "int8-unsigned.onnx"
-"""The int8 graph for processors on which products with signed weights saturate."""
+"""The int8 graph for processors where products with signed weights saturate."""
 
 X86 = ("x86_64", "amd64")
 EXACT_PRODUCTS = ("icelake", "alder", "sierra")
@@ -23,13 +23,13 @@ EXACT_PRODUCTS = ("icelake", "alder", "sierra")
 
 
 def choose(precision: str, available: Sequence[str], device: Device) -> str:
-    """Return the precision to run in, one of those that a model folder has.
+    """Return the precision to run in, one of those in the model folder.
 
-    ``auto`` is int8 on CPUs and float16 elsewhere, or what there is in a folder without these.
+    ``auto`` is int8 on CPUs and float16 elsewhere, or any available precision without these.
 
     Raises:
         UsageError: If there is no such precision.
-        ModelError: If the folder does not have it.
+        ModelError: If the folder lacks it.
     """
     if precision not in PRECISIONS:
         raise UsageError(f"precision {precision!r} is not one of {', '.join(PRECISIONS)}")
@@ -45,7 +45,7 @@ def choose(precision: str, available: Sequence[str], device: Device) -> str:
 
 
 def graph_name(precision: str) -> str:
-    """Return the name of the file with the graph that runs in a precision on this machine."""
+    """Return the file name of the graph for a precision on this machine."""
     return UNSIGNED if precision == "int8" and saturates() else f"{precision}.onnx"
 
 
@@ -53,9 +53,9 @@ def graph_name(precision: str) -> str:
 def saturates() -> bool:
     """Return whether ONNX Runtime's products with int8 weights saturate on this processor.
 
-    On x86 without VNNI two products of 8 bits are added in 16 bits, which large ones exceed: a
-    span's mean cosine with float32 was .9970 in place of .9983. Products with uint8 weights are
-    exact there and took 8% more time (ONNX Runtime's documentation, "Quantize ONNX models").
+    On x86 without VNNI, two 8-bit products are added in 16 bits, which can overflow: a span's mean
+    cosine with float32 was .9970 instead of .9983. Products with uint8 weights are exact there and
+    took 8% more time (ONNX Runtime's documentation, "Quantize ONNX models").
     """
     if platform.machine().lower() not in X86:
         return False

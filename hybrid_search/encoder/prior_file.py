@@ -1,8 +1,8 @@
-"""Read a model's prior of spans from ``boundaries.npz``, which `export.boundaries` writes.
+"""The span prior of a model, read from ``boundaries.npz``, which `export.boundaries` writes.
 
 For each dimension D of the model the file has the arrays ``hidden.D``, ``hidden_bias.D``,
-``output.D`` and ``output_bias.D`` of a `BoundaryModel`, and in ``weights.D`` the three weights of
-a `SpanPrior` and the boundary model's share of a gap without a mark.
+``output.D`` and ``output_bias.D`` of a `BoundaryModel`, and in ``weights.D`` the three weights of a
+`SpanPrior` and the boundary model's `unmarked`.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
 
 WEIGHTS = 4
-"""The numbers in ``weights.D``: for ends, inside, length, and a gap without a mark."""
+"""The number of values in ``weights.D``: ends, inside, length, and unmarked."""
 
 
 @lru_cache(maxsize=16)
 def load(folder: Path, dimension: int) -> SpanPrior | None:
-    """Return the prior of a model folder for vectors of a dimension.
+    """Return the span prior of a model folder for vectors of a dimension.
 
-    None if the model has no prior, or none for this dimension. A file that ``encoder.json`` does
-    not name is none: it may have been made for the model that was there before. Like the model it
-    is read once a process; its digest is checked with those of the model.
+    None if the model has no prior for this dimension. A file that ``encoder.json`` does not list is
+    ignored, as it may belong to a previous model. Like the model, the prior is read once per
+    process, and its digest is checked with the model's.
 
     Raises:
-        ModelError: If the file cannot be read, or its arrays do not fit each other.
+        ModelError: If the file cannot be read, or its arrays are inconsistent.
     """
     path = folder / BOUNDARIES
-    if not os.path.lexists(path):  # a link to nothing is there
+    if not os.path.lexists(path):  # lexists: a dangling link must raise
         return None
     if BOUNDARIES not in read_settings(folder).sha256:
         return None
@@ -54,7 +54,7 @@ def load(folder: Path, dimension: int) -> SpanPrior | None:
 
 
 def _build_prior(arrays: Mapping[str, Floats], dimension: int) -> SpanPrior:
-    """Return the prior of one dimension; ValueError if the arrays do not fit each other."""
+    """Return the prior of one dimension; raise ValueError if the arrays are inconsistent."""
     names = ("hidden", "hidden_bias", "output", "output_bias", "weights")
     parameters = [
         np.array(arrays[f"{name}.{dimension}"], dtype=np.float32, order="C") for name in names

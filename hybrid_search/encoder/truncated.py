@@ -1,7 +1,7 @@
-"""Make vectors smaller by cutting them to their first numbers.
+"""Smaller vectors: truncation to their first dimensions.
 
-The model must be trained for that (Matryoshka representation learning, arXiv:2205.13147). The cut
-commutes with the mean, so a span's vector is still the mean of its tokens' vectors.
+The model must be trained for this (Matryoshka representation learning, arXiv:2205.13147).
+Truncation commutes with the mean, so a span's vector is still the mean of its tokens' vectors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hybrid_search.text.types import Encoding
 
 
 def truncate_encoder(encoder: Encoder, dimension: int | None = None) -> Encoder:
-    """Return `encoder` with vectors of `dimension` numbers, by default the model's usual size.
+    """Return `encoder` truncated to `dimension`, by default the model's usual size.
 
     Raises:
         UsageError: If the dimension is not one of the model's sizes.
@@ -43,15 +43,15 @@ def default_dimension(model: Artifact | EncoderInfo) -> int:
 
 
 def truncated_fingerprint(fingerprint: str, dimension: int) -> str:
-    """Return the fingerprint of a model's vectors that are cut to `dimension` numbers."""
+    """Return the fingerprint of a model's vectors truncated to `dimension`."""
     return f"{fingerprint}-{dimension}"
 
 
 @dataclass(frozen=True, slots=True)
 class TruncatedEncoder:
-    """An `Encoder` whose vectors are the first `dimension` numbers of another one's.
+    """An `Encoder` that truncates the vectors of another encoder to `dimension`.
 
-    They are not normalized again: no cosine needs it.
+    The vectors are not normalized again, as cosines do not need it.
     """
 
     full_encoder: Encoder
@@ -59,7 +59,7 @@ class TruncatedEncoder:
 
     @property
     def info(self) -> EncoderInfo:
-        """The full encoder's info with this dimension, and a fingerprint that tells sizes apart."""
+        """The full encoder's info with this dimension and a fingerprint specific to it."""
         full_info = self.full_encoder.info
         return replace(
             full_info,
@@ -73,7 +73,7 @@ class TruncatedEncoder:
         return padding_counter(self.full_encoder)
 
     def load_prior(self, dimension: int) -> SpanPrior | None:
-        """Return the prior of spans of the full encoder's model."""
+        """Return the span prior of the full encoder's model."""
         holder = self.full_encoder
         return holder.load_prior(dimension) if isinstance(holder, PriorLoader) else None
 

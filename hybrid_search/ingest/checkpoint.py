@@ -1,10 +1,10 @@
-"""``--checkpoint FILE``: how many lines of each file are done, for the same command after a kill.
+"""``--checkpoint FILE``: how many lines of each file are done, to resume a killed ingest.
 
-A line is done when its document is committed, unchanged or in the rejects file. It is noted after
-that, so the checkpoint may lag behind the index and is never ahead of it. A checkpoint holds while
-three things are true: the file is the same, the rejects file is the one that was written, and the
-index has the last committed document in that very version. An index that was dropped, restored, or
-written by another model is ingested from the beginning.
+A line is done when its document is committed, unchanged or in the rejects file. It is recorded
+after that, so the checkpoint may lag behind the index but is never ahead of it. A checkpoint is
+valid while the file is unchanged, the rejects file is the one that the run wrote, and the index has
+the last committed document in the same version. If the index was dropped, restored, or written by
+another model, ingestion starts from the beginning.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from hybrid_search.ingest.types import SourceLine
 from hybrid_search.private_files import create_file
 
 SECONDS = 1.0
-"""Between two writes of the checkpoint, at least: each waits for the disk."""
+"""Minimum time between two writes of the checkpoint, since each waits for the disk."""
 
 HEAD_BYTES = 4096
-"""The beginning of a file that is hashed to recognize the file."""
+"""Bytes at the start of a file that are hashed to recognize it."""
 
 SourceHashLookup = Callable[[Sequence[str]], dict[str, str]]
-"""Returns the source hash of each of some document ids that is wholly indexed."""
+"""Returns the source hashes of those of the given ids whose documents are fully indexed."""
 
 
 class Checkpoint:
     """The checkpoint in `file` of a run of `sources` into `place`.
 
-    `place` is any text that names the index and the choice of documents: a checkpoint of another
-    place does not hold. Make the checkpoint before the sources are opened, so that a file that is
-    replaced later is recognized as another one.
+    `place` is any text that identifies the index and the selected documents; a checkpoint of
+    another place is not valid. Create the checkpoint before the sources are opened, so that a file
+    replaced later is recognized as a different file.
 
     Raises:
         UsageError: If `file` is not a checkpoint.
@@ -57,7 +57,7 @@ class Checkpoint:
     def iterate_remaining(
         self, lines: Iterable[SourceLine], look_up_hashes: SourceHashLookup, rejects: Rejects
     ) -> Iterator[SourceLine]:
-        """Yield the lines that are not done; `rejects` takes over those refused before."""
+        """Yield the lines that are not done; `rejects` keeps the lines refused earlier."""
         done_lines = self._count_done_lines(look_up_hashes)
         size, digest = self._saved.get("rejects", (0, ""))
         if done_lines and rejects.carry(
@@ -82,9 +82,9 @@ class Checkpoint:
         complete: bool,
         rejects: Rejects,
     ) -> None:
-        """Note that all lines up to `line` are done, if its document is `complete`.
+        """Record that all lines up to `line` are done, if its document is `complete`.
 
-        `committed` are id and source hash of the documents that became whole with it, in order.
+        `committed` has id and source hash of the documents completed with this line, in order.
         """
         self._last_committed = committed[-1] if committed else self._last_committed
         if not complete or line.source not in self._identities:
@@ -102,12 +102,12 @@ class Checkpoint:
             self._written_at = time.monotonic()
 
     def finish(self) -> None:
-        """Remove the file: all is done, and a further run looks at every document again."""
+        """Remove the file: all lines are done, and another run looks at every document again."""
         with self._translate_write_errors():
             self.file.unlink(missing_ok=True)
 
     def _count_done_lines(self, look_up_hashes: SourceHashLookup) -> dict[str, int]:
-        """Return how many lines are done, by source, of the sources that are unchanged."""
+        """Return how many lines are done in each unchanged source."""
         document_id, source_hash = self._saved.get("last", ("", ""))
         if (
             self._saved.get("place") != self._place
@@ -146,13 +146,14 @@ class Checkpoint:
 def open_checkpoint(file: Path | None, sources: Sequence[str], *place: object) -> Checkpoint | None:
     """Return the checkpoint in `file`, or None if no file is given.
 
-    `place` is all that says which documents go where: a checkpoint of another run does not hold.
+    `place` holds everything that decides which documents go where; a checkpoint with another place
+    is not valid.
     """
     return Checkpoint(file, " ".join(map(repr, place)), sources) if file else None
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """Return what the checkpoint says, an empty dict if there is no file yet."""
+    """Return the content of the checkpoint, an empty dict if there is no file yet."""
     if not file.exists():
         return {}
     try:
@@ -167,9 +168,9 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def file_identity(path: Path) -> dict[str, Any]:
-    """Return what tells whether `path` is still the same file.
+    """Return values that identify `path` as still the same file.
 
-    Empty for anything but a regular file: no line of that is ever passed over.
+    Empty for anything but a regular file, so none of its lines is ever skipped.
     """
     if not path.is_file():
         return {}
@@ -177,7 +178,7 @@ def file_identity(path: Path) -> dict[str, Any]:
         stat = path.stat()
         with path.open("rb") as file:
             digest = hashlib.sha256(file.read(HEAD_BYTES)).hexdigest()
-    except OSError:  # reading the source says why, and refuses it
+    except OSError:  # reading the source will report the error
         return {}
     return {
         "size": stat.st_size,

@@ -1,7 +1,7 @@
-"""What is taken out of the texts of documents, before they are indexed.
+"""Cleaning of document texts before they are indexed.
 
-Offsets refer to what is left, which is what the index stores. Queries import this, so what only
-cleaning needs is imported when it is done.
+Offsets refer to the cleaned text, which is what the index stores. Queries import this module, so
+libraries for cleaning are imported only on use.
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """What is taken out of the texts of documents.
+    """The parts to remove from the texts of documents.
 
     Attributes:
-        html: Tags, and what nobody sees of a page of HTML; characters written as ``&amp;`` are
-            read.
-        quotes: What a mail quotes of those before it, and the signature.
+        html: HTML tags and invisible content; entities such as ``&amp;`` are decoded.
+        quotes: Quoted earlier mails, and the signature.
     """
 
     html: bool = False
     quotes: bool = False
 
     def clean_document(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Return a document with its text, or those of its turns, cleaned."""
+        """Return a document with its text, or the texts of its turns, cleaned."""
         if not (self.html or self.quotes):
             return document
         cleaned = dict(document)
@@ -35,7 +34,7 @@ class Cleaning:
         return cleaned
 
     def clean_text(self, text: str) -> str:
-        """Return a text without what is taken out."""
+        """Return the cleaned text."""
         from hybrid_search.ingest.html_text import has_html, strip_html
         from hybrid_search.ingest.quoted_mail import strip_quotes
 
@@ -44,7 +43,7 @@ class Cleaning:
         return strip_quotes(text) if self.quotes else text
 
     def _clean_turn(self, turn: Any) -> Any:
-        """Return a turn; the times of its words go if its text is another."""
+        """Return the cleaned turn; word times are dropped if its text changed."""
         text = turn.get("text") if isinstance(turn, dict) else None
         if not isinstance(text, str) or (cleaned_text := self.clean_text(text)) == text:
             return turn
@@ -53,4 +52,4 @@ class Cleaning:
 
 
 NOTHING = Cleaning()
-"""Texts stay as they are."""
+"""No cleaning."""

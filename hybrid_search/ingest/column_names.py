@@ -1,4 +1,4 @@
-"""Propose the columns or keys that look like those of a document, when it lacks them."""
+"""Suggestions of columns for the keys of a document that are missing."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ WORDS: dict[str, tuple[str, ...]] = {
     "start": ("start", "begin", "starttime", "offset"),
     "end": ("end", "stop", "endtime"),
 }
-"""For each key the words of a name that may stand for it, the likeliest first."""
+"""For each key the words of likely column names, likeliest first."""
 
 OWNERS = ("call", "conversation", "ticket", "contact", "interaction", "case", "document")
-"""What an id of a document is called after; other ids may be those of agents or customers."""
+"""Prefixes of the id of a document; other ids may identify agents or customers."""
 
 EXAMPLE = "--columns id=call_id,text=body"
 LONGEST_NAME = 60
-"""A key of more characters is not proposed as the name of a column."""
+"""Longer keys are not suggested as columns."""
 
 MAX_LEVELS = 3
-"""Levels of objects whose keys are looked at."""
+"""Levels of nested objects whose keys are considered."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def propose_columns(fields: Mapping[str, Any]) -> str:
-    """Return the options that name the keys of `fields`, or an example if none looks right.
+    """Return the options that name the right keys of `fields`, or an example if none fits.
 
-    `fields` are the keys of an object with their values.
+    `fields` maps the keys of an object to their values.
     """
     names = dict(_flatten(fields))
     scalars = [name for name, value in names.items() if not isinstance(value, (dict, list))]
@@ -57,9 +57,9 @@ def propose_columns(fields: Mapping[str, Any]) -> str:
 
 
 def propose_for_header(header: Sequence[str]) -> str:
-    """Return the options that name the columns of a table, or an example if none looks right.
+    """Return the options that name the right columns of a table, or an example if none fits.
 
-    A table that names a speaker in each row has a turn a row.
+    A table with a speaker in each row is taken to have one turn per row.
     """
     found = {key: _find_name(key, header) for key in ("text", "speaker", "start", "end")}
     found["id"] = _find_id(header)
@@ -69,7 +69,7 @@ def propose_for_header(header: Sequence[str]) -> str:
 
 
 def looks_like_header(header: Sequence[str]) -> bool:
-    """Return whether names of columns look like an id and a text."""
+    """Return whether column names look like an id and a text."""
     return bool(_find_id(header) and _find_name("text", header))
 
 

@@ -1,4 +1,4 @@
-"""Parse one JSON line into a `Document`, or say why it is invalid."""
+"""Parser of one JSON line into a `Document`, with messages about what is invalid."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ garbage collector does meanwhile needs some of the interpreter's thousand calls 
 """
 
 KINDS: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}
-"""Words of a message for a value that it may not quote."""
+"""Names of types, for messages that must not quote a value."""
 
 _NUL = regex.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _WORD = regex.compile(r"\w(?:.*\w)?", regex.DOTALL)
@@ -56,9 +56,9 @@ _JSON_STRING = regex.compile(rb'"(?:[^"\\]|\\.)*+"', regex.DOTALL)
 
 
 def stringify_number(value: Any) -> Any:
-    """Return an integral number as text, 17 and 17.0 as "17"; any other value as it is.
+    """Return an integral number as text, 17 and 17.0 as "17"; any other value unchanged.
 
-    Tables, databases and recognisers number their rows and speakers.
+    Tables, databases and speech recognisers use numbers for rows and speakers.
     """
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
@@ -73,7 +73,7 @@ def _read_text(value: object) -> str:
 
 
 def _read_milliseconds(value: object) -> object:
-    """Return a number, or a text with one, as whole milliseconds."""
+    """Return a number, or a numeric string, as whole milliseconds."""
     try:
         number = float(value) if isinstance(value, (str, float)) else value
     except ValueError:
@@ -109,7 +109,7 @@ class _Turn(BaseModel):
 
     @model_validator(mode="after")
     def _check_word_times(self) -> Self:
-        """Check that the words are in order, and inside the text."""
+        """Check that the words are in order and inside the text."""
         position = 0
         for start, end, start_ms, end_ms in self.word_times:
             if not (position <= start < end <= len(self.text) and start_ms <= end_ms):
@@ -130,7 +130,7 @@ class _Document(BaseModel):
 
 
 def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
-    """Return the document of a line, cleaned, and its canonical form (for its hash).
+    """Return the cleaned document of a line, and its canonical form (for its hash).
 
     Raises:
         InputError: If the line is not a valid document; the message says why.
@@ -146,7 +146,7 @@ def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
         raise InputError(_explain_missing("neither of text and turns", raw))
     document = _build_document(validated)
     _check_text(document.text)
-    for _ in leaves(document.metadata):  # raises InputError for a value that no backend can hold
+    for _ in leaves(document.metadata):  # raises InputError for a value that no backend can store
         pass
     if "Infinity" in canonical:
         _check_numbers(raw, "")
@@ -154,7 +154,7 @@ def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
 
 
 def _describe_mistake(error: ValidationError, raw: dict[str, Any]) -> tuple[str, str]:
-    """Return why the first wrong value cannot stand where it does, and the value."""
+    """Return why the first invalid value is not allowed there, and the value."""
     first = error.errors()[0]
     steps, value = first["loc"], first["input"]
     field = ".".join(step for step in steps if isinstance(step, str))
@@ -171,7 +171,7 @@ def _describe_mistake(error: ValidationError, raw: dict[str, Any]) -> tuple[str,
 
 
 def read_id(data: bytes) -> str | None:
-    """Return the id in a line of JSON, valid or not; None if there is none."""
+    """Return the id in a line of JSON, valid or not; None without an id."""
     if _nests_deeply(data):
         return None
     try:
@@ -184,7 +184,7 @@ def read_id(data: bytes) -> str | None:
 
 
 def find_valid_id(data: bytes) -> str | None:
-    """Return the id of a line that is refused, None if it has no valid one."""
+    """Return the id of a refused line, None if it has no valid id."""
     document_id = read_id(data)
     try:
         _check_id(document_id or "")
@@ -194,9 +194,9 @@ def find_valid_id(data: bytes) -> str | None:
 
 
 def source_hash(canonical: str, spec: IndexSpec) -> str:
-    """Return a hash that changes with the document, or with what its index entry is made by.
+    """Return a hash that changes with the document, or with the settings of its index entry.
 
-    It is a digest of each, with a dot between them.
+    It consists of a digest of each, joined by a dot.
     """
     return f"{_digest(canonical)[:40]}.{settings_digest(spec)}"
 
@@ -234,7 +234,7 @@ def _load_object(data: bytes) -> dict[str, Any]:
 
 
 def _check_numbers(value: Any, name: str) -> None:
-    """Raise InputError for an infinite number, wherever it stands."""
+    """Raise InputError for an infinite number at any depth."""
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"{name!r:.80} is infinite, which JSON cannot hold: give a finite number")
     for key, item in value.items() if isinstance(value, dict) else ():
@@ -244,7 +244,7 @@ def _check_numbers(value: Any, name: str) -> None:
 
 
 def _explain_missing(reason: str, raw: dict[str, Any]) -> str:
-    """Return `reason` with the option that names the keys which look like those of a document."""
+    """Return `reason` with a suggested option that names the keys of the document."""
     if len(raw) == 1 and _has_objects(next(iter(raw.values()))):
         return f"{reason}: if the list in the object has the documents, take it out: jq '.[]' FILE"
     proposed = column_names.propose_columns(raw)
@@ -281,11 +281,11 @@ def _check_depth(raw: dict[str, Any]) -> None:
 
 def _read_constant(name: str) -> float | None:
     """Return None for NaN, which data tools write for a missing value."""
-    return None if name == "NaN" else float(name)  # infinities are refused with their field
+    return None if name == "NaN" else float(name)  # infinities are refused later, with their field
 
 
 def build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; InputError if a key stands twice: one value would be lost."""
+    """Return a JSON object; raise InputError if a key occurs twice, as a value would be lost."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
@@ -294,7 +294,7 @@ def build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN and the infinities, which Python reads and JSON lacks.
+    """Refuse NaN and the infinities, which Python accepts but JSON does not have.
 
     Raises:
         ValueError: Always.
@@ -358,7 +358,7 @@ def _build_document(validated: _Document) -> Document:
 
 
 def _trim_word_times(turn: _Turn) -> Iterator[WordTime]:
-    """Yield the times of the words, without the punctuation that recognisers leave at them."""
+    """Yield the times of the words, without punctuation that recognisers leave on them."""
     for start, end, start_ms, end_ms in turn.word_times:
         if word := _WORD.search(turn.text, start, end):
             yield word.start(), word.end(), start_ms, end_ms

@@ -1,7 +1,7 @@
-"""The encode stage: passages through an encoder that may fail, at one text or at every text.
+"""The encode stage, which handles an encoder that fails on one text or on every text.
 
-A text that fails is found by halving the batch, and costs its document alone. An encoder that fails
-at every text is one error.
+A failing text is found by halving the batch, and only its document is refused. If the encoder fails
+on every text, the run ends with one error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hybrid_search.ingest.types import EncodedPassage, EncodingOrError, Prepared
 from hybrid_search.text.types import Encoding
 
 PROBE = "a word"
-"""A text that every working encoder takes."""
+"""A text that every working encoder accepts."""
 
 _log = logging.getLogger(__name__)
 
@@ -27,9 +27,9 @@ _log = logging.getLogger(__name__)
 def encode_blocks(
     blocks: Generator[Sequence[PreparedPassage], None, None], executor: Executor, summary: Summary
 ) -> Iterator[list[EncodedPassage]]:
-    """Yield each block with its encodings; tokens are counted into `summary`.
+    """Yield each block with its encodings, and count tokens in `summary`.
 
-    Closing this iterator closes `blocks`, so that its thread ends.
+    Closing this iterator closes `blocks`, which ends its thread.
     """
     with closing(blocks):
         jobs = (
@@ -53,19 +53,19 @@ def _texts(prepared: PreparedPassage) -> list[str]:
 
 
 def encode_or_isolate(encoder: Encoder, texts: Sequence[str]) -> list[EncodingOrError]:
-    """Return the encoding of each text, or the error of a text at which the encoder fails.
+    """Return for each text its encoding, or the error with which the encoder fails on it.
 
-    ModelError is raised if the encoder fails at every text.
+    Raises ModelError if the encoder fails on every text.
 
     Raises:
-        HybridSearchError: If the encoder raises one: that is not the fault of a text.
+        HybridSearchError: If the encoder raises one, as that is not the fault of a text.
     """
     try:
         return list(encoder.encode(texts))
     except HybridSearchError:
         raise
     except Exception as error:
-        kind = type(error).__name__  # what it says may quote the text
+        kind = type(error).__name__  # the message may quote the text
         _log.info("the encoder failed at one of %d texts (%s): looking for it", len(texts), kind)
         if len(texts) < 2:
             _check(encoder)
@@ -77,7 +77,7 @@ def encode_or_isolate(encoder: Encoder, texts: Sequence[str]) -> list[EncodingOr
 
 
 def _check(encoder: Encoder) -> None:
-    """Raise ModelError unless `encoder` takes another text."""
+    """Raise ModelError unless `encoder` accepts a text that always works."""
     try:
         encoder.encode([PROBE])
     except Exception as error:

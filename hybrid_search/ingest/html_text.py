@@ -1,4 +1,4 @@
-"""Read HTML as a reader sees it: its text, with a line for each paragraph, row or item."""
+"""Visible text of HTML, with a line for each paragraph, row or item."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ BLOCKS = frozenset(
         *("th", "thead", "tr", "ul"),
     }
 )
-"""Tags that stand on a line of their own."""
+"""Tags that start a new line."""
 
 SILENT = frozenset({"head", "script", "style", "template", "title"})
-"""Tags whose content nobody sees."""
+"""Tags with invisible content."""
 
 INLINE = frozenset(
     {
@@ -29,7 +29,7 @@ INLINE = frozenset(
     }
 )
 TAGS = BLOCKS | SILENT | INLINE
-"""Other names in angle brackets are no tags, such as an address of mail: they stay."""
+"""All recognized tags. Other names in angle brackets, such as mail addresses, are kept."""
 
 _HTML = re.compile(rf"</?(?:{'|'.join(sorted(TAGS))})(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _BLOCK = re.compile(rf"</?(?:{'|'.join(sorted(BLOCKS))})(?:\s[^<>]*)?/?>", re.IGNORECASE)
@@ -38,16 +38,16 @@ _LINES = re.compile(r" ?\n[ \n]*")
 
 
 def has_html(text: str) -> bool:
-    """Return whether a text has tags of HTML."""
+    """Return whether a text has HTML tags."""
     return "<" in text and _HTML.search(text) is not None
 
 
 def strip_html(text: str, *, quotes: bool = False) -> str:
-    """Return what a reader sees of HTML, with a line for each paragraph, row or item.
+    """Return the visible text of HTML, with a line for each paragraph, row or item.
 
     Args:
-        text: The HTML. Without paragraphs or breaks in it, its lines stay lines.
-        quotes: Leave out what is in a ``blockquote`` too.
+        text: The HTML. If it has no paragraphs or breaks, its line breaks are kept.
+        quotes: Also leave out the content of ``blockquote``.
     """
     reader = _HtmlReader(SILENT | {"blockquote"} if quotes else SILENT)
     reader.feed(re.sub(r"\s+", " ", text) if _BLOCK.search(text) else text)
@@ -57,7 +57,7 @@ def strip_html(text: str, *, quotes: bool = False) -> str:
 
 
 class _HtmlReader(HTMLParser):
-    """Collects the pieces of a text that are not inside `hidden` tags."""
+    """A parser that collects the text outside `hidden` tags."""
 
     def __init__(self, hidden: frozenset[str]) -> None:
         super().__init__(convert_charrefs=True)

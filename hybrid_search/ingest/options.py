@@ -1,6 +1,6 @@
-"""`IngestOptions`: how one run ingests, from the command line to the pipeline.
+"""`IngestOptions`: the settings of one run, from the command line to the pipeline.
 
-Queries import this, so what only an ingest needs is imported when one begins.
+Queries import this module, so modules for ingestion are imported only on use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hybrid_search.ingest.checkpoint import Checkpoint
 
 Report = Callable[[Summary], None]
-"""Called with the summary so far: when a run begins, and after each block."""
+"""Called with the summary so far: at the start of a run, and after each block."""
 
 
 def ignore_report(_: Summary) -> None:
@@ -28,27 +28,27 @@ def ignore_report(_: Summary) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IngestOptions:
-    """How a run ingests: into which index, which of the documents, and where it reports."""
+    """The settings of a run: target index, selected documents, and reports."""
 
     index: str
     rejects: Path | None = None
-    """The file for refused documents; None: `default_rejects_path` for the URL of the index."""
+    """The file for refused documents; None for `default_rejects_path` of the index URL."""
     policy: str | None = None
-    """Which windows find passages, as in ``5/1``; None: as in the index, or the default."""
+    """The window policy, such as ``5/1``; None for the policy of the index, or the default."""
     report: Report = ignore_report
     where: Mapping[str, Any] | None = None
-    """What the metadata of a document must have (`hybrid_search.text.filters`), or None."""
+    """Conditions on the metadata of documents (`hybrid_search.text.filters`), or None."""
     checkpoint: Checkpoint | None = None
     shard: Shard = ALL_DOCUMENTS
     cleaning: Cleaning = NOTHING
-    """What is taken out of the texts."""
+    """The parts to remove from texts."""
     executor: str = LOCAL
     """Where texts are encoded: local or ray."""
     workers: int | None = None
-    """How many workers encode, where the executor has any; None: as many as there is room for."""
+    """Number of workers, if the executor has workers; None for as many as fit."""
 
     def find_rejects(self, url: str = "") -> Path:
-        """Return the file for refused documents: the default one of the URL if none was named."""
+        """Return the file for refused documents, by default the one for `url`."""
         from hybrid_search.ingest.rejects import default_rejects_path
 
         return self.rejects or default_rejects_path(url, self.index, self.shard)

@@ -1,8 +1,7 @@
-"""The pipeline: read and prepare, encode, shape, write. Each stage takes what the one before gives.
+"""The pipeline: read and prepare, encode, shape, write. Each stage feeds the next.
 
-Reading and encoding run ahead in threads of their own, by a bounded number of blocks. A block is a
-number of passages, not of documents, so that a text of 5 MB passes through in the same memory as a
-chat of two lines.
+Reading and encoding run ahead in their own threads, by a bounded number of blocks. Blocks consist
+of passages, not documents, so a text of 5 MB takes no more memory than a chat of two lines.
 """
 
 from __future__ import annotations
@@ -47,20 +46,21 @@ def ingest(
     encoder: Encoder | Executor,
     options: IngestOptions,
 ) -> Summary:
-    """Index the documents of `lines` that `options` select; refused ones go to the rejects file.
+    """Index the documents of `lines` selected by `options`; refused ones go to the rejects file.
 
-    A checkpoint in `options` skips the lines that it says are done, and is kept up to date. Its
-    `finish` is left to the caller, who knows whether the lines came to their end.
+    With a checkpoint in `options`, lines already done are skipped, and the checkpoint is kept up to
+    date. The caller must call its `finish`, as only the caller knows whether the lines are
+    complete.
 
-    UsageError is raised if the policy or `where` is not valid, IndexBusyError if another process
-    writes the index, ModelError if the index is of another model or the encoder fails at every
-    text, IndexStoreError if the store cannot go on. What was committed stays.
+    Raises UsageError if the policy or `where` is not valid, IndexBusyError if another process is
+    writing the index, ModelError if the index was written with another model or the encoder fails
+    on every text, IndexStoreError if the store cannot continue. Committed documents stay.
 
     Returns:
         The counts of the run.
     """
     policy = options.policy or DEFAULT_POLICY
-    window_policy.parse(policy)  # an invalid policy must fail before an index is made for it
+    window_policy.parse(policy)  # an invalid policy must fail before an index is created
     where, checkpoint = check_where(options.where), options.checkpoint
     started_at, summary = time.perf_counter(), Summary()
     rejects, seen_ids = Rejects(options.find_rejects()), SeenIds()
@@ -74,7 +74,7 @@ def ingest(
             write_stage = WriteStage(writer, rejects, summary, checkpoint)
             executor, queues = as_executor(encoder), summary.queues
 
-            # the stages: nothing runs before the loop asks the last of them for a block
+            # the stages are lazy: nothing runs until the loop asks the last one for a block
             read = checkpoint.iterate_remaining(lines, look_up, rejects) if checkpoint else lines
             prepared = preparation.blocks(read, BLOCK_PASSAGES)
             prepared = tracing.trace_iterations("ingest.read", prepared)

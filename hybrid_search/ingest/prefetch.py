@@ -1,4 +1,4 @@
-"""Overlap of stages: an iterator that runs ahead in a thread, by a bounded number of items."""
+"""An iterator that runs ahead in a thread, by a bounded number of items."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ may wait for ever.
 """
 
 Depths = dict[str, Callable[[], int]]
-"""Functions that return how many items wait behind a stage, by its name."""
+"""Functions that return how many items wait behind a stage, by stage name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,18 @@ def prefetch(
     stop_event: threading.Event | None = None,
     join_timeout: float = LEAVE_SECONDS,
 ) -> Generator[T, None, None]:
-    """Yield the items of `source`, which runs `ahead` items ahead in another thread.
+    """Yield the items of `source`, which is read up to `ahead` items ahead in another thread.
 
-    An error of the source is raised here; closing this iterator stops the thread. `depths` gets a
-    function under `name` that returns how many items wait. When `stop_event` is set no further item
-    is taken from the source; those that were are still yielded, and a source that does not answer
-    is not waited for. A thread that does not end is abandoned after `join_timeout` seconds.
+    An error of the source is raised here; closing this iterator stops the thread. `depths[name]` is
+    set to a function that returns how many items wait. When `stop_event` is set, no further item is
+    taken from the source; items already taken are still yielded, and a blocked source is not waited
+    for. A thread that does not end is abandoned after `join_timeout` seconds.
     """
     items: queue.Queue[T | _End] = queue.Queue(ahead)
     if depths is not None:
         depths[name] = items.qsize
     stop_requested, reader_closed = stop_event or threading.Event(), threading.Event()
-    context = contextvars.copy_context()  # so that the thread's trace spans have the right parent
+    context = contextvars.copy_context()  # gives the thread's trace spans the right parent
     thread = threading.Thread(
         target=context.run, args=(_run, source, items, stop_requested, reader_closed), daemon=True
     )
@@ -61,7 +61,7 @@ def prefetch(
 
 
 def _next(items: queue.Queue[T | _End], stop_requested: threading.Event) -> T | _End:
-    """Return the next item; after a request to stop, only one that is already there."""
+    """Return the next item; after a request to stop, only if it is already there."""
     while True:
         ending = stop_requested.is_set()
         try:
@@ -92,7 +92,7 @@ def _run(
 
 
 def _put_unless_closed(items: queue.Queue[T], item: T, reader_closed: threading.Event) -> bool:
-    """Put `item` into the queue; return False if the reader went away before that."""
+    """Put `item` into the queue; return False if the reader has gone."""
     while not reader_closed.is_set():
         try:
             items.put(item, timeout=POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""The read stage: lines into the passages of the valid documents that are new or changed."""
+"""The read stage: from lines to passages of valid documents that are new or changed."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ LOOKUP_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
-    """Parses, selects, looks up and splits the documents of `shard`.
+    """The preparation of documents: parse, select, look up and split.
 
-    Counts into `summary`, and sends refused lines to `rejects`.
+    It handles the documents of `shard`, counts in `summary`, and sends refused lines to `rejects`.
     """
 
     spec: IndexSpec
@@ -42,7 +42,7 @@ class Preparation:
     seen_ids: SeenIds
     summary: Summary
     where: Mapping[str, Any] = field(default_factory=dict)
-    """What the metadata of a document must have (`hybrid_search.text.filters`) to be indexed."""
+    """Conditions on the metadata of indexed documents (`hybrid_search.text.filters`)."""
     shard: Shard = ALL_DOCUMENTS
     cleaning: Cleaning = NOTHING
 
@@ -63,7 +63,7 @@ class Preparation:
                 )
 
     def _group_documents(self, lines: Iterable[SourceLine]) -> Iterator[list[ParsedDocument]]:
-        """Yield valid documents in groups that are looked up together."""
+        """Yield valid documents in groups for one lookup each."""
         group: list[ParsedDocument] = []
         group_bytes = 0
         for line in lines:
@@ -127,7 +127,7 @@ class Preparation:
 
 
 def _propose_turns(source: str, earlier_place: str) -> str:
-    """Return the end of the warning about an id that comes twice, if it may be that of a call."""
+    """Return the end of the warning about a repeated id, if it may identify a call."""
     if earlier_place.rpartition(":")[0] != source:
         return ""
     hint = "; --rows turn makes one call of them"

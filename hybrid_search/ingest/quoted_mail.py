@@ -1,4 +1,4 @@
-"""Tell what the writer of a mail wrote from what the mail quotes, and from the signature."""
+"""Removal of quoted mails and signatures from a mail."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 MAX_SIGNATURE_LINES = 15
-"""Behind a line "--", more lines than these are no signature."""
+"""More lines than this after a line "--" are not a signature."""
 
 MAX_INTRODUCTION_LINES = 3
-"""Lines that "On Monday, 2 March 2026, Ann wrote:" may be broken into."""
+"""Maximum lines of an introduction such as "On Monday, 2 March 2026, Ann wrote:"."""
 
 _SIGNATURE = re.compile(r"--\s*")
 _ORIGINAL = re.compile(r"\s*-{2,}\s*Original Message\s*-{2,}\s*", re.IGNORECASE)
@@ -18,10 +18,10 @@ _HEADER = re.compile(r"\s*\*?(From|Sent|Date|To|Subject):", re.IGNORECASE)
 
 
 def strip_quotes(text: str) -> str:
-    """Return what the writer of a mail wrote: without quoted mails and the signature.
+    """Return a mail without quoted mails and the signature.
 
-    Lines that begin with ">" go, with the line "On ... wrote:" before them. All that follows
-    "-----Original Message-----", the header of a quoted mail, or "On ... wrote:" goes too.
+    Lines that start with ">" are removed, with the line "On ... wrote:" before them. So is
+    everything after "-----Original Message-----", the header of a quoted mail, or "On ... wrote:".
     """
     lines = text.splitlines()
     kept: list[str] = []
@@ -33,7 +33,7 @@ def strip_quotes(text: str) -> str:
         if introduction:
             number += introduction
             if not _is_quoted(next(filter(str.strip, lines[number:]), ">")):
-                break  # the mail before is quoted without marks
+                break  # the earlier mail is quoted without ">"
         elif _is_quoted(lines[number]):
             number += 1
         else:
@@ -47,7 +47,7 @@ def _is_quoted(line: str) -> bool:
 
 
 def _ends_own_words(lines: Sequence[str], number: int) -> bool:
-    """Return whether a signature or a whole quoted mail begins in a line."""
+    """Return whether a signature or a whole quoted mail starts at a line."""
     line = lines[number]
     if _ORIGINAL.fullmatch(line):
         return True
@@ -61,7 +61,7 @@ def _ends_own_words(lines: Sequence[str], number: int) -> bool:
 
 
 def _count_introduction(lines: Sequence[str], number: int) -> int:
-    """Return how many lines from here on say who wrote what is quoted, 0 if none."""
+    """Return how many lines from here on introduce a quotation, 0 if none."""
     if not lines[number].startswith("On "):
         return 0
     for count in range(1, MAX_INTRODUCTION_LINES + 1):

@@ -1,7 +1,7 @@
 """The rejects file: every refused line with its number and the reason.
 
-Nothing is lost, and it can be tried again (``--retry``), all but lines of an extreme size. The file
-is the only place that has refused text, and only its owner may read it.
+Nothing is lost: refused lines can be retried (``--retry``), except extremely long ones. Refused
+text is written to this file only, and only its owner may read it.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from hybrid_search.ingest.types import SourceLine
 from hybrid_search.private_files import append_to_file, create_file
 
 MAX_DOCUMENT_BYTES = 40 * 1024 * 1024
-"""Bytes of JSON that an entry takes for its line, at most: 10 MB of text fit in any usual form.
+"""Maximum bytes of JSON for the line of an entry: 10 MB of text fit in any usual form.
 
-A line of 64 MB could take 384 MB.
+Otherwise a line of 64 MB could take 384 MB.
 """
 MOST_EXPANSION = 6
-"""Bytes of JSON for one byte at most: NUL is written as six characters."""
+"""Maximum bytes of JSON for one byte: NUL is written as six characters."""
 MAX_REASONS = 100
 OTHER_REASONS = "other reasons"
-"""What further reasons are counted as, which a server may word anew for each document."""
+"""The label for further reasons, as a server may word each refusal differently."""
 EXCERPT_BYTES = 1000
-"""Bytes from the beginning of a longer line that its entry has instead."""
+"""Bytes from the start of a longer line that its entry has instead."""
 
 
 REJECTED = ".rejected.jsonl"
-"""The ending of files of refused documents."""
+"""The file name suffix of rejects files."""
 
 
 def default_rejects_path(url: str, index: str, shard: Shard = ALL_DOCUMENTS) -> Path:
-    """Return where refused documents of an index go if no file is named; each shard has its own.
+    """Return the default path for refused documents of an index; each shard has its own.
 
-    They lie beside an embedded index; those of any other are in the current folder.
+    The file is next to an embedded index, otherwise in the current folder.
     """
     scheme, _, location = url.partition(":")
     folder = Path(location).expanduser() if scheme == "embedded" else Path()
@@ -52,10 +52,10 @@ def default_rejects_path(url: str, index: str, shard: Shard = ALL_DOCUMENTS) -> 
 
 
 class Rejects:
-    """Writes refused lines to `path`, which the first of a run overwrites.
+    """A writer of refused lines to `path`, which the first line of a run overwrites.
 
-    Several threads may use it. `carried` says that the file holds what an earlier run refused, and
-    that this run adds to it.
+    Several threads may use it. `carried` is set if the file has refused lines of an earlier run, to
+    which this run appends.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,9 +71,9 @@ class Rejects:
     def add(
         self, line: SourceLine, reason: str, detail: str = "", document_id: str | None = None
     ) -> None:
-        """Write `line` and the reason why it is refused; only `detail` may quote the line.
+        """Write `line` and the reason for its refusal; only `detail` may quote the line.
 
-        IndexStoreError is raised if it cannot be written: nothing is refused unseen.
+        Raises IndexStoreError if the file cannot be written, so no refusal goes unnoticed.
         """
         entry = _build_entry(line, reason, detail, document_id)
         with self._lock:
@@ -97,16 +97,16 @@ class Rejects:
         self._digest.update(data)
 
     def state(self) -> tuple[int, str]:
-        """Return how many bytes were written and their digest, once they are on the disk."""
+        """Flush to disk, and return the number of bytes written and their digest."""
         with self._lock, translate_write_errors(self.path):
             if self._file:
                 flush_to_disk(self._file)
             return self._bytes, self._digest.hexdigest()
 
     def carry(self, size: int, digest: str, is_done: Callable[[str, int], bool]) -> bool:
-        """Go on with the file of an earlier run, whose `state` was `size` and `digest`.
+        """Continue the file of an earlier run, whose `state` was `size` and `digest`.
 
-        Entries whose source and line are not done are left out: those lines are read again.
+        Entries of lines that are not done are dropped, as these lines are read again.
 
         Returns:
             False if the file is not the one that the earlier run wrote.
@@ -132,18 +132,18 @@ class Rejects:
         try:
             with self.path.open("rb") as file:
                 return file.read(size)
-        except OSError:  # removed, or no longer readable: the lines are read and refused again
+        except OSError:  # removed or unreadable: the lines are read and refused again
             return b""
 
     def notes(self) -> list[RejectedDocument]:
-        """Return what was refused since the last call, without the content of the documents."""
+        """Return the refusals since the last call, without document content."""
         with self._lock:
             notes, self._notes = self._notes, []
         return notes
 
     def _open(self) -> FileIO:
         try:
-            return FileIO(create_file(self.path), "wb")  # unbuffered: an error shows at once
+            return FileIO(create_file(self.path), "wb")  # unbuffered, so errors are raised at once
         except OSError as error:
             raise UsageError(
                 f"refused documents cannot be written to {self.path} ({error.strerror}): "
@@ -151,7 +151,7 @@ class Rejects:
             ) from error
 
     def close(self) -> None:
-        """Close the file, if there was anything to write."""
+        """Close the file, if it was opened."""
         if self._file:
             with translate_write_errors(self.path):
                 self._file.close()
@@ -159,7 +159,7 @@ class Rejects:
 
 @contextmanager
 def translate_write_errors(path: Path) -> Iterator[None]:
-    """Raise IndexStoreError if a block cannot write the rejects file `path`."""
+    """Translate errors of writing the rejects file `path` to IndexStoreError."""
     try:
         yield
     except OSError as error:
@@ -173,11 +173,11 @@ def translate_write_errors(path: Path) -> Iterator[None]:
 def _build_entry(
     line: SourceLine, reason: str, detail: str, document_id: str | None
 ) -> dict[str, Any]:
-    """Return what the file has of a refused line.
+    """Return the entry for a refused line.
 
-    Bytes that are not UTF-8 are lone surrogates in it (``surrogateescape``), from which they can be
-    restored. ``fault`` says that `document` is not the whole line, and ``bytes`` that the line was
-    too long for the file, which has its beginning and the length of the whole.
+    Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), from which they can be
+    restored. ``fault`` means that `document` is not the whole line. ``bytes`` means that the line
+    was too long: the entry has its start and its full length.
     """
     raw = line.data.rstrip(b"\r\n")
     is_too_long = _measure_json(raw) > MAX_DOCUMENT_BYTES
@@ -194,16 +194,16 @@ def _build_entry(
 
 
 def _measure_json(data: bytes) -> int:
-    """Return how many bytes JSON has for `data`, where the limit depends on it."""
+    """Return the size of `data` as JSON, exact where the limit depends on it."""
     if len(data) > MAX_DOCUMENT_BYTES or len(data) * MOST_EXPANSION <= MAX_DOCUMENT_BYTES:
         return len(data)
     return len(json.dumps(data.decode("utf-8", "surrogateescape")))
 
 
 def parse_entry(data: bytes) -> dict[str, Any] | None:
-    """Return the entry in a line of a rejects file, None if the line is not a valid entry.
+    """Return the entry in a line of a rejects file, or None if it is not valid.
 
-    The last line of a process that was killed may be cut off.
+    The last line of a killed process may be cut off.
     """
     try:
         entry = json.loads(data)
@@ -216,12 +216,12 @@ def parse_entry(data: bytes) -> dict[str, Any] | None:
 
 
 def write_all(file: FileIO, data: bytes) -> None:
-    """Write all of `data`: an unbuffered file may take a part, as on a disk that is almost full."""
+    """Write all of `data`: an unbuffered file may write only a part, e.g. on a full disk."""
     unwritten = memoryview(data)
     while unwritten:
         unwritten = unwritten[file.write(unwritten) :]
 
 
 def flush_to_disk(file: FileIO) -> None:
-    """Wait until the disk has what was written to `file`."""
+    """Flush `file` to disk."""
     os.fsync(file.fileno())

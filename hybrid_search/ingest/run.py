@@ -1,7 +1,7 @@
-"""One run of the command ``ingest``: a source into an index, until it ends or is asked to stop.
+"""One run of the command ``ingest``, until the source ends or a signal stops it.
 
-A run finishes what it has read at a signal, begins behind its checkpoint, and can try again what
-was refused.
+At a signal, a run finishes the lines it has read. It resumes after its checkpoint, and can retry
+refused documents.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ IngestLines = Callable[[Iterator[SourceLine], IngestOptions], Summary]
 """Ingests lines, as `Client.run_ingest` does."""
 
 ShowProgress = Callable[[int | None], AbstractContextManager[Report]]
-"""Shows progress during a block, given the bytes of the source, or None if nobody knows them."""
+"""Shows progress during a block, given the size of the source in bytes, or None if unknown."""
 
 
 def run_ingest(
@@ -38,12 +38,12 @@ def run_ingest(
     checkpoint: Path | None,
     show_progress: ShowProgress,
 ) -> Summary:
-    """Ingest `source`, whatever its kind, and note the lines done in the file `checkpoint`.
+    """Ingest `source`, of any kind, and record the lines done in the file `checkpoint`.
 
-    UsageError is raised if the source cannot be read, or the options do not fit it.
+    Raises UsageError if the source cannot be read, or does not fit the options.
 
     Returns:
-        The counts of the run, of a watched folder those of all its files.
+        The counts of the run; for a watched folder, of all its files.
     """
     if source.follow:
         return _follow_folder(ingest, source, source.follow, options, show_progress)
@@ -73,7 +73,7 @@ def run_ingest(
 def _ingest_until_stopped(
     ingest: IngestLines, lines: Iterator[SourceLine], options: IngestOptions, retry: Path | None
 ) -> Summary:
-    """Ingest `lines`; at SIGTERM or SIGINT, end with those that were read by then."""
+    """Ingest `lines`; at SIGTERM or SIGINT, finish the lines read so far and stop."""
     rejects, checkpoint = options.find_rejects(), options.checkpoint
     fresh = rejected.make_retry_path(rejects) if retry else rejects
     with shutdown.stop_on_signals() as stop_event:
@@ -88,7 +88,7 @@ def _ingest_until_stopped(
 
 
 def _settle_retry(summary: Summary, fresh: Path, rejects: Path, retry: Path) -> None:
-    if summary.stopped:  # documents that were not tried are in the old file only
+    if summary.stopped:  # documents not retried yet are only in the old file
         fresh.unlink(missing_ok=True)
         summary.rejected = str(retry)
         return
@@ -103,7 +103,7 @@ def _follow_folder(
     options: IngestOptions,
     show_progress: ShowProgress,
 ) -> Summary:
-    """Ingest each file that comes into `folder` until SIGTERM or SIGINT; log a line for each."""
+    """Ingest each new file in `folder` until SIGTERM or SIGINT, and log a line for each."""
     if options.rejects:
         raise UsageError(
             f"--rejects {options.rejects} is not for --follow, which writes refused documents "

@@ -1,4 +1,4 @@
-"""Ids that this run has met, in a temporary file: a run of any length takes the same memory."""
+"""Ids seen in a run, in a temporary file, so memory does not grow with the run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hybrid_search.errors import IndexStoreError
 
 
 class Seen(NamedTuple):
-    """Where an id was met, and the digest of what it was the id of."""
+    """The place where an id was seen, and the digest of its document."""
 
     place: str
     digest: str
 
 
 class SeenIds:
-    """Remembers where each id was last met. It may be closed while another thread adds to it."""
+    """A record of where each id was last seen. May be closed while another thread adds to it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # closing a connection that is in use crashes the process
@@ -30,7 +30,7 @@ class SeenIds:
         )
 
     def add(self, id: str, place: str, digest: str) -> Seen | None:
-        """Return where `id` was last met, or None, and remember that it is at `place`.
+        """Return where `id` was seen before, or None, and record it at `place`.
 
         Raises:
             IndexStoreError: If the temporary folder is full.

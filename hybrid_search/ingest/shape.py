@@ -1,4 +1,4 @@
-"""The shape stage: encodings become the token codes and windows that a writer takes."""
+"""The shape stage: from encodings to token codes and windows for the writer."""
 
 from __future__ import annotations
 

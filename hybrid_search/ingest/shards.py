@@ -1,7 +1,7 @@
-"""Shards: several processes share the documents of a source, by the hash of their ids.
+"""Shards: split the documents of a source among processes, by the hash of their ids.
 
-Each process reads all lines and takes its own. The same id always belongs to the same shard, so
-that a document that comes again replaces its former version, and no two processes write it.
+Each process reads all lines and keeps its own. An id always belongs to the same shard, so a
+repeated document replaces its earlier version, and no two processes write it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Shard `number` of `of`, numbered from 0 as the completion index of a Kubernetes job is."""
+    """Shard `number` of `of`, numbered from 0 like the completion index of a Kubernetes job."""
 
     number: int = 0
     of: int = 1
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a shard of the form ``0/3``. Raises UsageError."""
+        """Parse a shard of the form ``0/3``; raise UsageError for anything else."""
         number, slash, of = text.partition("/")
         are_numbers = all(part.isascii() and part.isdecimal() for part in (number, of))
         if not (slash and are_numbers and int(of)):
@@ -43,22 +43,22 @@ class Shard:
     def owns(self, line: SourceLine) -> bool:
         """Return whether this shard takes `line`.
 
-        A line without an id goes by its number, so that exactly one shard refuses it.
+        A line without an id is assigned by its number, so that exactly one shard refuses it.
         """
         if self.of == 1:
             return True
-        # not above: every client knows shards, and most never read a document
+        # imported late: every client imports shards, and most never read a document
         from hybrid_search.ingest.document_parser import read_id
 
         document_id = None if line.fault else read_id(line.data)
         return (line.number if document_id is None else _hash(document_id)) % self.of == self.number
 
     def owns_id(self, document_id: str) -> bool:
-        """Return whether this shard takes the document of this id."""
+        """Return whether this shard takes the document with this id."""
         return self.of == 1 or _hash(document_id) % self.of == self.number
 
     def add_suffix(self, name: str) -> str:
-        """Return `name` with this shard's number, if there are several.
+        """Return `name` with the number of this shard, if there are several shards.
 
         Shards that run in one folder must not write the same file.
         """

@@ -1,6 +1,6 @@
-"""A graceful end: an ingest that is asked to stop reads no further line and finishes the others.
+"""Graceful shutdown: an ingest that is asked to stop finishes the lines it has read.
 
-What it has read by then is encoded, written and committed.
+These lines are encoded, written and committed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hybrid_search.ingest.prefetch import prefetch
 T = TypeVar("T")
 
 AHEAD = 16
-"""Items that are read ahead, at most: lines of up to 10 MB."""
+"""Maximum items read ahead: lines of up to 10 MB."""
 END_SECONDS = 1.0
 """Grace period for the reader thread to end, for example with a page of a server.
 
@@ -30,10 +30,10 @@ STOPPING_MESSAGE = b"stopping: what was read is being finished; a second signal 
 
 
 def read_until_stopped(stop_event: threading.Event, source: Iterator[T]) -> Iterator[T]:
-    """Return the items of `source` up to `stop_event`, with those that were read by then.
+    """Return the items of `source` until `stop_event`, including those already read.
 
-    A thread of its own reads them: a reader that waits for standard input, or for a server, does
-    not hold up the end.
+    They are read in a separate thread, so a read that waits for standard input or a server does not
+    delay the end.
     """
     return prefetch(source, AHEAD, stop_event=stop_event, join_timeout=END_SECONDS)
 
@@ -42,7 +42,7 @@ def read_until_stopped(stop_event: threading.Event, source: Iterator[T]) -> Iter
 def stop_on_signals() -> Iterator[threading.Event]:
     """Yield an event that SIGTERM or SIGINT sets while the block runs.
 
-    This is for a command: a library leaves signals alone. A second signal ends the process.
+    For commands only: a library must leave signals alone. A second signal ends the process.
     """
     stop_event = threading.Event()
     old_handlers = {signal_number: signal.getsignal(signal_number) for signal_number in SIGNALS}
@@ -51,8 +51,8 @@ def stop_on_signals() -> Iterator[threading.Event]:
         for signal_number in SIGNALS:
             signal.signal(signal_number, signal.SIG_DFL)
         stop_event.set()
-        with suppress(OSError):  # a standard error that takes nothing must not end the run
-            os.write(2, STOPPING_MESSAGE)  # a print could be what was interrupted
+        with suppress(OSError):  # a broken standard error must not end the run
+            os.write(2, STOPPING_MESSAGE)  # the signal may have interrupted a print
 
     if threading.current_thread() is not threading.main_thread():  # no handler can be set there
         yield stop_event

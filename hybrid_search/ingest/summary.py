@@ -29,27 +29,27 @@ PRINTED_COUNTS = (
 
 
 SHOWN_REASONS = 10
-"""Reasons that are shown to people; the rejects file has all."""
+"""Number of reasons shown to people; the rejects file has all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """How many documents were refused for a reason, and where the first of them stands."""
+    """The number of documents refused for a reason, and the place of the first one."""
 
     count: int
     first_place: str
 
     def count_one(self) -> Reason:
-        """Return the reason with a further document."""
+        """Return the reason with one more document."""
         return replace(self, count=self.count + 1)
 
 
 @dataclass(slots=True)
 class Summary:
-    """Counts of one run, which the stages of the pipeline add to while they work."""
+    """The counts of one run, updated by the pipeline stages while they work."""
 
     read: int = 0
-    """Lines read, without those of other shards and those that a checkpoint says are done."""
+    """Lines read, except lines of other shards and lines done according to a checkpoint."""
     documents: int = 0
     """Documents written."""
     passages: int = 0
@@ -60,39 +60,39 @@ class Summary:
     skipped: int = 0
     """Documents that were unchanged."""
     excluded: int = 0
-    """Documents that ``--where`` does not select."""
+    """Documents excluded by ``--where``."""
     duplicates: int = 0
-    """Documents that replaced one of the same run."""
+    """Documents that replaced a document of the same run."""
     replaced: int = 0
-    """Documents of the same run that another one of their id, which differs, replaced."""
+    """Documents of this run that were replaced by a different document with the same id."""
     others: int = 0
-    """Lines that other shards take."""
+    """Lines of other shards."""
     resumed: int = 0
-    """Lines that a checkpoint says were done before this run."""
+    """Lines done before this run, according to a checkpoint."""
     with_html: int = 0
-    """Documents whose texts have tags of HTML."""
+    """Documents whose text has HTML tags."""
     tokens: int = 0
-    """Tokens encoded, without special ones and padding."""
+    """Tokens encoded, without special tokens and padding."""
     cells: int = field(default=0, repr=False)
-    """Tokens that the encoder computed, special ones and padding included; 0 if it does not say."""
+    """Tokens computed, including special tokens and padding; 0 if the encoder does not tell."""
     bytes: int = 0
     """Bytes read."""
     seconds: float = 0.0
     rejected: str | None = None
     """The rejects file, if anything was refused."""
     reasons: dict[str, Reason] = field(default_factory=dict)
-    """Why documents were refused, in the order of the first ones."""
+    """The reasons of refusals, in order of first occurrence."""
     stopped: bool = False
-    """True if the run was asked to end before its sources did."""
+    """True if the run was asked to stop early."""
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0), repr=False)
     """Seconds of work in each stage. Stages overlap: they may add up to more than `seconds`."""
     running: set[tuple[str, int]] = field(default_factory=set, repr=False)
-    """The stages at work now, each with its thread."""
+    """The stages running now, each with its thread."""
     queues: dict[str, Callable[[], int]] = field(default_factory=dict, repr=False)
-    """How many blocks wait behind each stage."""
+    """For each stage, a function that returns how many blocks wait behind it."""
 
     def __repr__(self) -> str:
-        """Return the counts that are not zero."""
+        """Return the nonzero counts."""
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.repr}
         values["seconds"] = round(self.seconds, 3)
         shown = [f"{name}={value!r}" for name, value in values.items() if value]
@@ -100,7 +100,7 @@ class Summary:
 
     @contextmanager
     def time_stage(self, stage: str) -> Iterator[None]:
-        """Add the time that the block takes to that of `stage`."""
+        """Add the duration of the block to the time of `stage`."""
         key, started_at = (stage, threading.get_ident()), time.perf_counter()
         self.running.add(key)
         try:
@@ -137,7 +137,7 @@ class Summary:
 
 
 def propose_cleaning(summary: Summary) -> str | None:
-    """Return a line that proposes to take out HTML if most documents have some, else None."""
+    """Return a line that suggests stripping HTML if most documents have some, else None."""
     valid = summary.read - summary.failed - summary.excluded
     if 2 * summary.with_html <= valid:
         return None
@@ -154,7 +154,7 @@ def format_summary(summary: Summary) -> str:
 
 
 def format_losses(summary: Summary) -> list[str]:
-    """Return lines for people: each reason of a refusal with its number, and replaced documents."""
+    """Return lines for people: each reason of refusals with its count, and replaced documents."""
     lines = [
         f"refused: {refused.count:,} x {reason} (first at {refused.first_place})"
         for reason, refused in list(summary.reasons.items())[:SHOWN_REASONS]

@@ -8,14 +8,14 @@ from hybrid_search.errors import InputError
 from hybrid_search.text.types import Document, Encoding, Entry, Passage
 
 EncodingOrError = Encoding | InputError
-"""What the encoder gives for a text: its encoding, or why this text cannot be encoded."""
+"""The result of the encoder for a text: its encoding, or why it cannot be encoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
     """A line or row of a source, numbered from 1, with the JSON of a document.
 
-    `fault` says why the line could not be read, if so, and `detail` what was found there. Only
+    `fault` says why the line could not be read, if so, and `detail` quotes what was found. Only
     `detail` may quote the line.
     """
 
@@ -28,10 +28,10 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParsedDocument:
-    """A valid document with the line that it came from.
+    """A valid document with its source line.
 
-    `is_repeated` says that this run has met its id before. Such a document is never skipped as
-    unchanged: the index may not yet hold the version that came before it.
+    `is_repeated` is set if this run has seen the id before. Such a document is never skipped as
+    unchanged, because the index may not yet have the version before it.
     """
 
     line: SourceLine
@@ -56,7 +56,7 @@ class PreparedPassage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedPassage:
-    """A passage with the encoding, or the error, of each of its parts."""
+    """A passage with the encoding or error of each of its parts."""
 
     prepared: PreparedPassage
     results: list[EncodingOrError]
@@ -74,7 +74,7 @@ class EncodedPassage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShapedPassage:
-    """A passage with the entry that a writer takes, or with the encoder's error."""
+    """A passage with its entry for the writer, or with the encoder's error."""
 
     prepared: PreparedPassage
     content: Entry | InputError

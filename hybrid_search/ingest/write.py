@@ -1,7 +1,7 @@
 """The write stage: shaped passages into the index, refused documents into the rejects file.
 
-Passages of a document follow each other, but may be spread over blocks. `DocumentInFlight` is all
-that is remembered of a document from one block to the next.
+The passages of a document are consecutive, but may be spread over blocks. `DocumentInFlight` is the
+state of a document kept from one block to the next.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ IdAndHash = tuple[str, str]
 class DocumentInFlight:
     """The state of a document between its first passage and its last.
 
-    It is open until it is refused (by the encoder or by the store) or whole (its last passage is
-    written). Nothing more of a refused document is written.
+    It is open until it is refused (by the encoder or the store) or complete (its last passage is
+    written). Further passages of a refused document are not written.
     """
 
     parsed: ParsedDocument
     is_refused: bool = False
     is_whole: bool = False
     passages: int = 0
-    """Passages written so far, all of them counted in the summary."""
+    """Passages written so far, all counted in the summary."""
     windows: int = 0
     """Covering windows of these passages, counted in the summary as spans."""
 
@@ -47,18 +47,18 @@ class DocumentInFlight:
 
 @dataclass(slots=True, eq=False)
 class WriteStage:
-    """Writes blocks, counts into `summary`, and notes in `checkpoint` which lines are done."""
+    """The write stage, which counts in `summary` and records finished lines in `checkpoint`."""
 
     writer: Writer
     rejects: Rejects
     summary: Summary
     checkpoint: Checkpoint | None = None
     in_flight: DocumentInFlight | None = None
-    """The document of the last passage: the next block may go on with it."""
+    """The document of the last passage, which the next block may continue."""
     is_writing: bool = False
-    """True while the store writes, and after it failed."""
+    """True while the store is writing, and after it failed."""
     uncommitted: int = 0
-    """Documents that are counted, and that the store may commit only with the one in flight."""
+    """Documents already counted that the store may commit only with the one in flight."""
 
     def write_block(self, block: Sequence[ShapedPassage]) -> None:
         """Write the passages of `block`, except those of refused documents."""
@@ -81,7 +81,7 @@ class WriteStage:
             )
 
     def note_rejects(self) -> None:
-        """Tell the store what was refused since the last call."""
+        """Pass the refusals since the last call to the store."""
         if notes := self.rejects.notes():
             self.writer.note(notes)
 
@@ -92,10 +92,10 @@ class WriteStage:
         return self.in_flight
 
     def _write_entries(self, entries: Sequence[tuple[DocumentInFlight, Entry]]) -> list[IdAndHash]:
-        """Return the documents that became whole by writing `entries` and are not refused.
+        """Return the documents completed by writing `entries` and not refused.
 
-        The store has these committed unless the last entry leaves a document half written: then it
-        commits them with that one.
+        They are committed unless the last entry leaves a document half written; then the store
+        commits them with that document.
         """
         if not entries:
             return []
@@ -115,16 +115,16 @@ class WriteStage:
         ]
         self.summary.documents += len(accepted)
         self.uncommitted = 0 if entries[-1][1].is_last else self.uncommitted + len(accepted)
-        for refusal in refusals:  # last: if one cannot be noted, the others are counted
+        for refusal in refusals:  # last, so that all are counted if a refusal cannot be recorded
             self._refuse(documents[id(refusal.document)], refusal.reason, refusal.detail)
         return [(parsed.document.id, parsed.source_hash) for parsed in accepted]
 
     @contextmanager
     def commit_if_interrupted(self) -> Iterator[None]:
-        """If the block fails, commit the whole documents, or take back what is counted of them.
+        """If the block fails, commit the complete documents, or subtract them from the counts.
 
-        So all documents that the summary counts are in the index. A store that fails itself is left
-        alone, and what it had not yet committed by its contract is not counted.
+        So all documents in the summary are in the index. If the store itself failed, nothing more
+        is written, and what its contract does not guarantee to be committed is not counted.
         """
         try:
             yield
@@ -134,17 +134,17 @@ class WriteStage:
             raise
 
     def _commit_whole_documents(self) -> bool:
-        """Forget the unfinished document; return whether those before it could be committed."""
+        """Abandon the unfinished document; return whether earlier ones could be committed."""
         if self.in_flight and self.in_flight.is_half_written:
             self._count(self.in_flight, -self.in_flight.passages, -self.in_flight.windows)
         try:
             self.writer.abandon()
-        except HybridSearchError:  # the run ends with the error that came before
+        except HybridSearchError:  # the run ends with the earlier error
             return False
         return True
 
     def _refuse(self, document: DocumentInFlight, reason: str, detail: str) -> None:
-        """Reject `document`, once, and take back what was written and counted of it."""
+        """Reject `document` once, and undo what was written and counted of it."""
         if document.is_refused:
             return
         document.is_refused = True

@@ -1,9 +1,9 @@
-"""Map both scores onto [0, 1] by fixed monotone maps.
+"""Fixed monotone maps of both scores onto [0, 1].
 
 They are fitted on dev sets and shipped with the model as ``calibration.json``. Cosines lie in a
-narrow band and BM25 does not: unmapped, or mapped by each list's own extremes, a combination at
-alpha 0.5 is a lexical ranking in disguise. Because the maps are fixed, a score does not depend on
-the other candidates, and a threshold on it means something.
+narrow band and BM25 scores do not. Without the maps, or with scores scaled by the extremes of each
+list, a combination at alpha 0.5 would effectively be a lexical ranking. Because the maps are fixed,
+a score does not depend on the other candidates, so a threshold on it is meaningful.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from hybrid_search.encoder.model_folder import CALIBRATION, read_file
 from hybrid_search.errors import ModelError
 
 SCORE, COSINE = "score", "cosine"
-"""What spans are chosen and ranked by: the sum of cosine and prior, or the cosine alone."""
+"""How spans are chosen and ranked: by the sum of cosine and prior, or by the cosine alone."""
 
 MENTIONS, MOVED_MENTIONS = "mentions", "mentions with feedback"
-"""Maps from that sum to the probability of a mention: of phrases as they are, and as moved."""
+"""Maps from that sum to the probability of a mention: without feedback, and with it."""
 
 KEYS = {SCORE: "scores", COSINE: "precisions", MENTIONS: MENTIONS, MOVED_MENTIONS: MOVED_MENTIONS}
-"""Where the file has the maps of each: by precision, those of mentions by dimension."""
+"""The key in the file for each kind of map: by precision, for mentions by dimension."""
 
 TUNED, MEASURED, ROUGH = "tuned", "measured", "rough"
-"""Where probabilities come from: somebody's judgments, labels, or the map of the fusion."""
+"""The origin of probabilities: the user's judgments, labelled data, or the map of the fusion."""
 
 RANGES = {
     "midpoint": (-2.0, 2.0),
@@ -41,7 +41,7 @@ RANGES = {
     "saturation": (1e-6, 1e6),
     "spread": (0.0, 2.0),
 }
-"""Smallest and largest value of each parameter: with these every score is a number from 0 to 1."""
+"""Smallest and largest value of each parameter; within these limits every score is in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class Calibration:
     """The parameters of both maps.
 
     Spans: a logistic with `midpoint` and `slope`. BM25, on Lucene's scale: s / (s + saturation *
-    terms). `spread` is that of mentions alone: the standard deviation of the midpoints of topics,
-    each fitted by itself.
+    terms). `spread` is used for mentions only: the standard deviation of the midpoints of
+    individually fitted topics.
 
     Raises:
-        ValueError: If one is not a number in its range.
+        ValueError: If a parameter is not a number within its range.
     """
 
     midpoint: float = 0.5
@@ -72,22 +72,22 @@ class Calibration:
         return {name: value for name, value in asdict(self).items() if name != "spread"}
 
     def span(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return scores of spans on [0, 1]."""
+        """Map span scores onto [0, 1]."""
         return 1.0 / (1.0 + np.exp(-self.slope * (scores - self.midpoint)))
 
     def inverse_span(self, probability: float) -> float:
-        """Return the score of a span that is mapped to `probability`, which is between 0 and 1."""
+        """Return the span score that maps to `probability`, a number between 0 and 1."""
         return self.midpoint + math.log(probability / (1 - probability)) / self.slope
 
     def bm25(self, scores: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
-        """Return BM25 scores on [0, 1), for a phrase with this number of distinct terms."""
+        """Map BM25 scores onto [0, 1), for a phrase with this number of distinct terms."""
         half = self.saturation * max(terms, 1)
-        # s / (s + half), in a form whose rounding keeps the order: each step does
+        # s / (s + half), written so that rounding in each step keeps the order
         return 1.0 - half / (scores + half)
 
 
 LoadCalibration = Callable[[str, int, str], Calibration]
-"""Returns a model's maps for passages of a precision and a dimension, of a kind of `KEYS`."""
+"""Returns a model's map of one of the `KEYS`, for passages of a precision and a dimension."""
 
 
 def find_mention_map(
@@ -98,18 +98,18 @@ def find_mention_map(
     has_prior: bool,
     has_feedback: bool = False,
 ) -> tuple[Calibration, str]:
-    """Return the map from scores of spans to the probability that they are mentions.
+    """Return the map from span scores to the probability that a span is a mention.
 
     Args:
-        load_calibration: Returns the model's maps.
-        precision: That of the passages.
-        dimension: That of the vectors.
-        has_prior: Whether scores have a prior in them, as for the measured maps.
+        load_calibration: A function that returns the model's maps.
+        precision: The precision of the passages.
+        dimension: The dimension of the vectors.
+        has_prior: Whether scores include a prior, as the measured maps require.
         has_feedback: Whether the phrases were moved by feedback.
 
     Returns:
-        The map, and `MEASURED` or `ROUGH`. A rough one is that by which queries are fused: it
-        orders spans, and nobody knows what share of them it finds.
+        The map, and `MEASURED` or `ROUGH`. A rough map is the one used for fusion: it orders spans,
+        but its recall is unknown.
     """
     rough = load_calibration(precision, dimension, SCORE if has_prior else COSINE)
     if not has_prior:
@@ -124,19 +124,19 @@ def load(
 ) -> Calibration:
     """Return the calibration of a model folder for passages of a precision and a dimension.
 
-    The kinds are those of `KEYS`. Spans that are chosen by `SCORE` have maps of their own, if the
-    model has them. Those of mentions are measured for each dimension; without them they are those
-    of `SCORE`.
+    `kind` is a key of `KEYS`. Spans chosen by `SCORE` have maps of their own, if the model has
+    them. The maps of mentions are measured per dimension; a model without them uses the maps of
+    `SCORE`.
 
-    A dimension without maps of its own has those of its precision, an unknown precision those of
-    the first one. A folder that was never calibrated has the defaults. Like the model it is read
-    once a process; its digest is checked with those of the model.
+    A dimension without its own maps uses the maps of its precision; an unknown precision uses the
+    maps of the first precision in the file. A folder without a calibration gets the defaults. Like
+    the model, the file is read once per process, and its digest is checked along with the model's.
 
     Raises:
         ModelError: If the file cannot be read, or a parameter is out of its range.
     """
     path = folder / CALIBRATION
-    if not os.path.lexists(path):  # a link to nothing is there
+    if not os.path.lexists(path):  # lexists: a dangling link must raise
         return Calibration()
     try:
         table: dict[str, Any] = json.loads(read_file(path))
@@ -152,7 +152,7 @@ def load(
 def _choose(
     table: Mapping[str, Any], precision: str, dimension: int | None, kind: str
 ) -> Mapping[str, Any]:
-    """Return the parameters of a kind that a file has for such passages."""
+    """Return the parameters in a file for a kind of map and such passages."""
     if kind in (MENTIONS, MOVED_MENTIONS):
         measured: Mapping[str, Any] | None = table.get(KEYS[kind], {}).get(str(dimension))
         return measured or _choose(table, precision, dimension, SCORE)

@@ -1,4 +1,4 @@
-"""Find the candidates of a request, complete both scores of each, and fuse the two."""
+"""Candidates of a request: find them, complete both scores of each, and fuse the two."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from hybrid_search.text.words import distinct_words
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Retrieved:
-    """The candidates of a request, not yet fused, how they were found, and what was damaged.
+    """The candidates of a request before fusion, how they were found, and any damage.
 
-    `warnings` are sentences for the plan of the result. `outranked` are further candidates, which
-    cannot be on the page. `contents` are those that came along.
+    `warnings` are sentences for the plan of the result. `outranked` are further candidates that
+    cannot reach the page. `contents` are the contents that came with the candidates.
     """
 
     passages: list[ScoredPassage]
@@ -44,7 +44,7 @@ class Retrieved:
 
     @property
     def actions(self) -> dict[str, Any]:
-        """What was done, as the plan of a result has it; without damage there are no warnings."""
+        """The actions for the plan of a result; `warnings` only if there is damage."""
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
         return {"candidates": self.method, **warnings}
 
@@ -52,12 +52,12 @@ class Retrieved:
 def order_page(
     request: Request, depth: int | None, name: str, alpha: float, calibration: Calibration
 ) -> Request:
-    """Return `request` with the order by the fusion `name`, if only the best documents matter.
+    """Return `request` with the page order of the fusion `name`, if only the best documents matter.
 
     Args:
-        request: What is asked.
+        request: The request.
         depth: How many of the best documents matter, None for all.
-        name: The fusion, whose scores depend on no other passages where a depth is given.
+        name: The fusion. If `depth` is given, its scores must not depend on other passages.
         alpha: The weight of the spans.
         calibration: The maps of the fusion.
     """
@@ -75,7 +75,7 @@ def order_page(
 
 
 def retrieve(backend: Backend, index: str, request: Request) -> Retrieved:
-    """Return the candidates of both legs with both scores of each."""
+    """Return the candidates of both legs, each with both scores."""
     candidates = backend.find_candidates(index, request)
     keys = [*candidates.lexical, *candidates.semantic, *candidates.damaged]
     passages, warnings = complete_scores(backend, index, request, keys, candidates)
@@ -98,10 +98,10 @@ def complete_scores(
     keys: Sequence[Key],
     candidates: Candidates | None = None,
 ) -> tuple[list[ScoredPassage], list[str]]:
-    """Return the passages of `keys`, once each, with BM25 and the cosines of all their spans.
+    """Return the passages of `keys`, each once, with BM25 and the cosines of all their spans.
 
-    Those with damaged token codes are left out, and named in the second list, of warnings. So are
-    those without a span that counts, where not all spans do.
+    Passages with damaged token codes are left out, and named in the second list, the warnings. If a
+    span filter applies, passages without a counting span are left out, too.
     """
     stored = backend.complete_candidates(index, request, list(dict.fromkeys(keys)), candidates)
     cosines = _find_computed(stored, candidates) if candidates else {}
@@ -127,9 +127,9 @@ def complete_scores(
 def _find_computed(
     stored: Sequence[StoredPassage], candidates: Candidates
 ) -> dict[Key, Floats | None]:
-    """Return the cosines that were computed from the very codes of passages.
+    """Return the cosines already computed from exactly these token codes.
 
-    A passage that turned out to be damaged since has other codes, which cannot be read.
+    A passage found to be damaged since then has other, unreadable codes.
     """
     codes = candidates.all_codes
     return {
@@ -143,7 +143,7 @@ def _score_spans(
     request: Request,
     cosines_by_passage: Sequence[tuple[StoredPassage, Floats]],
 ) -> list[ScoredPassage]:
-    """Return the passages with their best spans' scores and cosines; without a span both are 0."""
+    """Return the passages with score and cosine of their best span; both are 0 without spans."""
     priors: Iterable[Floats | None] = (
         request.prior.score_passages([passage.tokens for passage, _ in cosines_by_passage])
         if request.prior
@@ -166,9 +166,9 @@ def fuse(
     calibration: Calibration,
     outranked: Sequence[OutrankedPassage] = (),
 ) -> list[ScoredPassage]:
-    """Return `passages` with the score of the fusion `name`, its two parts and both ranks.
+    """Return `passages` with the score of the fusion `name`, its two parts, and both ranks.
 
-    The ranks are those among `passages` and `outranked`.
+    Ranks are computed over `passages` and `outranked` together.
     """
     legs = _build_legs(passages, outranked, request, calibration)
     fuse_legs = fusion.get_fusion(name)

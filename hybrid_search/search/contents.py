@@ -1,4 +1,4 @@
-"""The contents of passages, fetched once a query for the order, the facets and the hits."""
+"""Passage contents, fetched once per query for sorting, facets and hits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hybrid_search.text.filters import ID, Scalar, leaves
 class Contents:
     """The contents of a query's passages by key; deleted and damaged passages are missing.
 
-    `damaged` are passages with the fault for which they are not shown.
+    `damaged` lists each damaged passage with its fault; these passages are not shown.
     """
 
     index: str
@@ -39,10 +39,10 @@ class Contents:
         return self.by_key[key]
 
     def parse_metadata(self, passage: StoredPassage) -> dict[str, Any]:
-        """Return the metadata of a passage's document, parsed once; empty if it is missing.
+        """Return the metadata of a passage's document, parsed once; empty without the passage.
 
         Raises:
-            DamagedRowError: If it is damaged.
+            DamagedRowError: If the metadata is damaged.
         """
         key = passage.key
         if key not in self._metadata:
@@ -54,7 +54,7 @@ class Contents:
         return self._metadata[key]
 
     def field_values(self, group: Group, name: str) -> set[Scalar]:
-        """Return the values of a metadata field, or the id, of a group's document."""
+        """Return the values of a metadata field (or `id`) of a group's document."""
         best = group[0].stored
         if name == ID:
             return {best.document_id}
@@ -63,7 +63,7 @@ class Contents:
 
 
 def _parse_object(text: str) -> dict[str, Any] | None:
-    """Return the object that `text` is as JSON, None if it is none."""
+    """Parse a JSON object; return None if `text` is not one."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -77,13 +77,13 @@ def fetch_contents(
     groups: Sequence[Group],
     candidate_contents: Mapping[Key, PassageContent],
 ) -> Contents:
-    """Return all contents that `query` needs of its `groups`, in one call of the backend.
+    """Return all contents that `query` needs of its `groups`, with one backend call.
 
-    Those that came with the candidates are not fetched again.
+    Contents that came with the candidates are not fetched again.
 
-    The page is known beforehand, unless `sort` makes contents decide the order: then the passages
-    of all groups are fetched, more bytes for one round trip less. Facets over the window need one
-    passage of each document.
+    Without `sort` the page is known beforehand. With `sort` the contents decide the order, so the
+    passages of all groups are fetched: more bytes, but one round trip less. Facets over the window
+    need one passage of each document.
     """
     page: Iterable[Group] = groups[query.page]
     if query.sort:
@@ -101,5 +101,5 @@ def fetch_contents(
 
 
 def one_group_by_document(groups: Sequence[Group]) -> list[Group]:
-    """Return one group of each document, where there may be one for each passage."""
+    """Return one group per document, even if groups are single passages."""
     return list({group[0].stored.document_id: group for group in groups}.values())

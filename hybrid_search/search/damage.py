@@ -1,4 +1,4 @@
-"""What a query says of stored passages that are damaged, so that their owner can mend them."""
+"""Warnings of a query about damaged passages, with the command that repairs them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hybrid_search.backends.types import Fault, StoredPassage
 _log = logging.getLogger(__name__)
 
 NAMED_PASSAGES = 10
-"""Passages that one warning names at most; the others are counted."""
+"""Maximum number of passages that one warning names; the others are counted."""
 
 
 def describe_left_out(index: str, passages: Sequence[StoredPassage]) -> list[str]:
@@ -21,7 +21,7 @@ def describe_left_out(index: str, passages: Sequence[StoredPassage]) -> list[str
 
 
 def describe_changed(index: str, damaged: Sequence[tuple[StoredPassage, Fault]]) -> list[str]:
-    """Log and return warnings about passages that are not those that were written, if any."""
+    """Log and return warnings about passages that differ from what was written, if any."""
     codes = [passage for passage, fault in damaged if fault.kind == "codes"]
     others = [passage for passage, fault in damaged if fault.kind != "codes"]
     effect = "left out, because of a damaged text, place or metadata"
@@ -32,7 +32,7 @@ def describe_changed(index: str, damaged: Sequence[tuple[StoredPassage, Fault]])
 
 
 def describe_misplaced(index: str, passages: Sequence[StoredPassage]) -> list[str]:
-    """Log and return a warning about passages whose spans have no place in their text, if any."""
+    """Log and return a warning about passages with spans outside their text, if any."""
     effect = "without some spans, because of damaged offsets"
     return _describe(passages, effect, _ingest_again(index, passages))
 

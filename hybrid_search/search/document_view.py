@@ -1,4 +1,4 @@
-"""A whole document with the scores of its words under a phrase: `DocumentView`."""
+"""`DocumentView`: a whole document with the scores of its words for a phrase."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from hybrid_search.search.result import Span, TurnPlace
 
 @dataclass(frozen=True, slots=True)
 class PassageScores:
-    """The scores of one passage of a document, which is ``text[start:end]``.
+    """The scores of one passage of a document, ``text[start:end]``.
 
     Attributes:
-        passage: Its number, from 0.
-        start: Where it begins in the document's text.
+        passage: The number of the passage, from 0.
+        start: Where it starts in the document's text.
         end: Where it ends.
         score: The fused score, ``alpha * spans_part + (1 - alpha) * bm25_part``.
         bm25: The BM25 score, 0 if no term matches.
-        cosine: The cosine of its best span, -1..1.
-        prior: What was added to that cosine, as in `Span`.
+        cosine: The cosine of the best span, -1..1.
+        prior: The prior added to that cosine, as in `Span`.
         bm25_part: The BM25 score as the fusion maps it, 0..1.
         spans_part: The best span's score as the fusion maps it, 0..1.
     """
@@ -38,19 +38,20 @@ class PassageScores:
 
 @dataclass(frozen=True, slots=True)
 class DocumentView:
-    """A document as its index stores it, and where a phrase fits it.
+    """A document as stored in its index, with the scores of a phrase.
 
     Attributes:
         id: The document's id.
-        text: Its text. What stood between passages had no word, and is blanks and newlines here.
-        turns: Its turns that have a word.
+        text: Its text. Characters between passages contained no word and are not stored; blanks and
+            newlines take their place.
+        turns: Its turns that contain a word.
         metadata: All keys of the document but id, text and turns.
-        passages: The scores of its passages, in their order; none without a phrase.
-        spans: Its best spans, which do not overlap, best first; none without a phrase.
-        words: Start and end of each word, and the score of the best span that holds it, as the
-            fusion maps it, 0..1; none without a phrase.
+        passages: The scores of its passages, in order; empty without a phrase.
+        spans: Its best non-overlapping spans, best first; empty without a phrase.
+        words: Start and end of each word, and the score of the best span that contains it, as the
+            fusion maps it, 0..1; empty without a phrase.
         highlights: Start and end of the words that BM25 matched.
-        plan: What was asked, of which model, and warnings of what is damaged.
+        plan: The query, the model, and warnings about damage.
     """
 
     id: str
@@ -64,7 +65,7 @@ class DocumentView:
     plan: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the document as it stands in JSON."""
+        """Return the document as a JSON object."""
         return {
             "id": self.id,
             "text": self.text,

@@ -1,4 +1,4 @@
-"""Excerpts of a hit: the sentences around its spans, for people to read."""
+"""Excerpts of a hit: the sentences around its spans, for display."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from hybrid_search.search.result import Hit, Span
 
 AROUND = 120
-"""Characters that are shown on each side of a span's sentence, if its turn has them."""
+"""Characters shown on each side of a span's sentence, as far as its turn has them."""
 
 LONGEST_SENTENCE = 400
-"""Characters of a sentence that is shown whole; of a longer one only what is around the span."""
+"""Maximum characters of a sentence shown whole; longer ones are cut around the span."""
 
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+|\n+")
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A piece of one turn, with the spans in it.
+    """A piece of one turn, with the spans that it contains.
 
     Attributes:
-        start: Where it begins in the document, in code points.
-        text: The piece.
-        spans: The hit's spans that are in it, best first; none if the hit has none.
-        is_cut_before: Whether the turn goes on before it, in the hit's passage.
-        is_cut_after: Whether the turn goes on behind it.
+        start: Where it starts in the document, in code points.
+        text: The text of the piece.
+        spans: The hit's spans in the piece, best first; empty if the hit has no spans.
+        is_cut_before: Whether more of the turn precedes it in the hit's passage.
+        is_cut_after: Whether more of the turn follows it.
     """
 
     start: int
@@ -41,7 +41,7 @@ class Excerpt:
         return self.start + len(self.text)
 
     def split(self) -> Iterator[tuple[str, bool]]:
-        """Yield its text in pieces, each with whether it is a span."""
+        """Yield the text in pieces, each with a flag for whether it is a span."""
         position = self.start
         for span in sorted(self.spans, key=lambda span: span.start):
             yield self.text[position - self.start : span.start - self.start], False
@@ -51,10 +51,10 @@ class Excerpt:
 
 
 def list_excerpts(hit: Hit) -> list[Excerpt]:
-    """Return the excerpts of a hit, that of its best span first.
+    """Return the excerpts of a hit, starting with the one around its best span.
 
-    Spans whose excerpts would overlap share one. Of a span in another passage there are only its
-    words. A hit without spans is shown by its whole passage.
+    Spans whose excerpts would overlap share one excerpt. For a span in another passage the excerpt
+    is just its words. A hit without spans gets its whole passage.
     """
     excerpts: list[Excerpt] = []
     for span in hit.spans:
@@ -80,7 +80,7 @@ def _cut_excerpt(hit: Hit, span: Span) -> Excerpt:
 
 
 def _find_turn(hit: Hit, span: Span) -> tuple[int, int]:
-    """Return where the turn of a span begins and ends in the hit's passage."""
+    """Return the start and end of a span's turn in the hit's passage."""
     end_of_text = hit.start + len(hit.text)
     for turn in hit.turns:
         if turn.start <= span.start and span.end <= turn.end:
@@ -89,7 +89,7 @@ def _find_turn(hit: Hit, span: Span) -> tuple[int, int]:
 
 
 def _find_sentence(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return where the sentences begin and end that a span is in."""
+    """Return the start and end of the sentences that contain a span."""
     first, last = 0, len(text)
     for match in _SENTENCE_END.finditer(text):
         if match.end() <= start:
@@ -101,7 +101,7 @@ def _find_sentence(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _move_to_words(text: str, first: int, last: int) -> tuple[int, int]:
-    """Return two places of a text, moved inwards to the edges of words."""
+    """Return two offsets of a text, moved inwards to the edges of words."""
     first, last = max(first, 0), min(last, len(text))
     if first:
         gap = text.find(" ", first, first + AROUND)
@@ -117,7 +117,7 @@ def _overlap(first: Excerpt, second: Excerpt) -> bool:
 
 
 def _join(hit: Hit, first: Excerpt, second: Excerpt) -> Excerpt:
-    """Return the excerpt that covers two of the same turn."""
+    """Return one excerpt that covers two excerpts of the same turn."""
     start, end = min(first.start, second.start), max(first.end, second.end)
     return Excerpt(
         start,

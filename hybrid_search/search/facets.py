@@ -1,8 +1,8 @@
-"""Sort hits by a metadata field, and count how often each value of a field occurs.
+"""Sorting of hits by a metadata field, and counts of a field's values.
 
-Both work on a set that has a name. ``window``: the documents of all pages, at
-most `Query.window`. ``matches``: all documents that fulfil `where` and in which a
-term of a phrase occurs, however many.
+Sorting works on the ``window``, the documents of all pages, at most `Query.window`. Facets count
+either the ``window`` or all ``matches``: every document that fulfils `where` and contains a term of
+the phrase.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from hybrid_search.text.values import select_comparable
 
 
 def check(sort: str | None, facets: Sequence[str], fields: Mapping[str, str]) -> None:
-    """Raise UsageError for a field that the index lacks, or that has no plain values."""
+    """Raise UsageError if a field is missing from the index or has no plain values."""
     countable = sorted(name for name, kind in fields.items() if kind != "object")
     if sort:
         _check_field(sort.removeprefix("-"), sorted([ID, *countable]))
-    for name in facets:  # not the id: ids are all different
+    for name in facets:  # id is not allowed: every value would be different
         _check_field(name, countable)
 
 
@@ -41,12 +41,12 @@ def _check_field(name: str, allowed: Sequence[str]) -> None:
 def sort_groups(
     groups: Sequence[Group], sort: str, contents: Contents, fields: Mapping[str, str]
 ) -> list[Group]:
-    """Return all `groups` of the window by a metadata field (``-field``: the largest first).
+    """Return all `groups` of the window sorted by a metadata field (``-field``: descending).
 
-    Dates are sorted by time and numbers by size, also those that are texts. Groups without a value
-    come last, equal ones by score; among dates or numbers any other text is no value. Of several
-    values of a document the one counts that a server sorts by too: the least, or in descending
-    order the largest.
+    Dates are sorted by time and numbers by size, even if they are stored as text. Groups without a
+    value come last, and so does any other text in a field of dates or numbers. Ties keep the order
+    by score. If a document has several values, the smallest counts, or in descending order the
+    largest, as on servers.
     """
     name, descending = sort.removeprefix("-"), sort.startswith("-")
     pick = max if descending else min
@@ -57,7 +57,7 @@ def sort_groups(
             with_values.append((pick(values), group))
         else:
             without_values.append(group)
-    # a stable sort, also in reverse: equal values keep their order by score
+    # the sort is stable, even reversed: equal values stay in order of score
     with_values.sort(key=lambda pair: pair[0], reverse=descending)
     return [group for _, group in with_values] + without_values
 
@@ -69,9 +69,9 @@ def count_facets(
     groups: Sequence[Group],
     contents: Contents,
 ) -> dict[str, dict[Scalar, int]]:
-    """Return how many documents have each value of the query's facets, most frequent first.
+    """Return the number of documents per value of the query's facets, most frequent first.
 
-    Counted over the window, from `contents`, or over all matches, by the backend.
+    Facets over the window are counted from `contents`, facets over all matches by the backend.
 
     Raises:
         UsageError: If facets over all matches are requested for several phrases.

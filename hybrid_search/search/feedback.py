@@ -1,13 +1,13 @@
-"""Feedback: ask again with a vector that is also that of the best spans of the first answer.
+"""Feedback: search again with the phrase vector averaged with the best spans found first.
 
-Hardly anybody says "refund request", but the calls that it finds say what people say instead. So
-the vector of the phrase and the mean of the best spans of the best documents are averaged, both as
-unit vectors, and the index is searched with that. It finds more of what means the same, and blurs a
+Hardly anybody says "refund request", but the calls it finds contain what people say instead. So the
+unit vector of the phrase is averaged with the normalized mean of the best spans of the best
+documents, and the index is searched with the result. This finds more paraphrases, but hurts a
 question that has one answer.
 
-The method is Rocchio's, "Relevance feedback in information retrieval", 1971. For dense vectors, and
-with hits that nobody judged: Li et al., "Pseudo Relevance Feedback with Deep Language Models and
-Dense Retrievers: Successes and Pitfalls", 2021.
+The method is Rocchio's, "Relevance feedback in information retrieval", 1971. For dense vectors and
+unjudged hits: Li et al., "Pseudo Relevance Feedback with Deep Language Models and Dense Retrievers:
+Successes and Pitfalls", 2021.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from hybrid_search.text.types import Floats
 
 
 def add_feedback(request: Request, scored: Iterable[ScoredPassage], documents: int) -> Request:
-    """Return `request` with a vector halfway to the best spans of its best `documents`.
+    """Return `request` with its vector moved halfway to the best spans of its best `documents`.
 
     Args:
-        request: What was asked.
-        scored: The fused passages that it found, in any order.
+        request: The original request.
+        scored: The fused passages it found, in any order.
         documents: How many of the best documents count, each by its best passage.
     """
     best = _find_best_passages(scored, documents)
@@ -41,7 +41,7 @@ def add_feedback(request: Request, scored: Iterable[ScoredPassage], documents: i
 
 
 def _find_best_passages(scored: Iterable[ScoredPassage], documents: int) -> Sequence[ScoredPassage]:
-    """Return the best passages of the best documents; one without a span has nothing to tell."""
+    """Return the best passages of the best documents, leaving out passages without a span."""
     best_by_document: dict[str, ScoredPassage] = {}
     for passage in sorted(scored, key=lambda passage: passage.sort_key):
         if len(passage.cosines):
@@ -50,7 +50,7 @@ def _find_best_passages(scored: Iterable[ScoredPassage], documents: int) -> Sequ
 
 
 def _best_span_vector(passage: ScoredPassage, prior: SpanPrior | None) -> Floats:
-    """Return the unit vector of the span that a passage is ranked by."""
+    """Return the unit vector of the span by which a passage is ranked."""
     tokens = passage.stored.tokens
     scores = passage.cosines + prior.score_spans(tokens) if prior else passage.cosines
     return scale_to_unit(token_codes.span_sum(tokens, int(scores.argmax())))

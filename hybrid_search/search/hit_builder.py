@@ -1,4 +1,4 @@
-"""Build the hits of a page from scored passages: best spans, their turns, metadata, highlights."""
+"""Hits of a page from scored passages: best spans, their turns, metadata, highlights."""
 
 from __future__ import annotations
 
@@ -29,24 +29,23 @@ from hybrid_search.search.types import (
 from hybrid_search.text.words import contains_words
 
 SPARE = 2
-"""How many times the spans to show are chosen, as some of them are left out."""
+"""Factor by which more spans are chosen than shown, as some are left out later."""
 
 WORD_FOR_WORD = 0.9
 """The least probability of a hit that shows the phrase word for word.
 
-What stands around words blurs their vectors, so that the score alone does not tell.
+Surrounding text blurs the vectors of words, so the score alone does not show a literal match.
 """
 
 RELATED = 0.6
-"""The least cosine of a further span, as a share of that of the first one.
+"""The least cosine of a further span, as a share of the first span's cosine.
 
-A clause that has nothing to do with the phrase has a cosine of .1 to .3, and what is shown first
-usually .5 to .8.
+Clauses unrelated to the phrase have cosines of .1 to .3; the first span shown usually has .5 to .8.
 """
 
 
 def group_passages(passages: Sequence[ScoredPassage], group_by: str) -> list[Group]:
-    """Return the passages by document, or one by one; both levels keep the order of `passages`."""
+    """Group passages by document, or one by one; both levels keep the order of `passages`."""
     groups: dict[str, list[ScoredPassage]] = {}
     for passage in passages:
         groups.setdefault(group_key(passage.stored, group_by), []).append(passage)
@@ -54,7 +53,7 @@ def group_passages(passages: Sequence[ScoredPassage], group_by: str) -> list[Gro
 
 
 def order_by_block(groups: Sequence[Group]) -> list[Group]:
-    """Return `groups`, best first, with none before the block from which on it can be a hit."""
+    """Return `groups`, best first, none before the block in which it may first appear."""
     if not any(passage.block for group in groups for passage in group):
         return list(groups)
     blocks = [min(passage.block for passage in group) for group in groups]
@@ -69,17 +68,17 @@ def order_by_block(groups: Sequence[Group]) -> list[Group]:
 
 
 def group_key(passage: StoredPassage | OutrankedPassage, group_by: str) -> str:
-    """Return what the passages of a hit have in common, and no others."""
+    """Return the key by which passages are grouped into a hit."""
     key: str = passage.document_id if group_by == "document" else passage.key
     return key
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HitBuilder:
-    """Builds hits of one query from the contents that were fetched for it.
+    """A builder of the hits of one query, from the contents fetched for it.
 
-    Each hit has its probability by the `mention_map` if that `is_known` and not rough; and each
-    span has one if the query asks for a least one.
+    Each hit gets a probability from `mention_map` if `is_known`; each span gets one if the query
+    has a `min_probability`.
     """
 
     backend: Backend
@@ -94,7 +93,7 @@ class HitBuilder:
 
     @property
     def warnings(self) -> list[str]:
-        """What is damaged in the passages of the hits that were built, or left out."""
+        """Warnings about damage in the passages of the hits built so far, or left out."""
         index = self.query.index
         return [
             *describe_changed(index, self.contents.damaged),
@@ -102,7 +101,7 @@ class HitBuilder:
         ]
 
     def build_hits(self, groups: Sequence[Group]) -> list[Hit]:
-        """Return a hit for each group, unless all its passages are deleted or damaged."""
+        """Return one hit per group, except groups whose passages are all deleted or damaged."""
         visible_groups = [
             visible
             for group in groups
@@ -115,7 +114,7 @@ class HitBuilder:
         ]
 
     def _find_highlights(self, best: Group) -> dict[Key, list[tuple[int, int]]]:
-        """Return the matching words of the best passages, each by the phrase that found it."""
+        """Return the matching words of each best passage, for the phrase that found it."""
         if not self.query.highlight:
             return {}
         keys_by_request: dict[Request, list[Key]] = {}
@@ -154,9 +153,9 @@ class HitBuilder:
         )
 
     def _find_probability(self, group: Group, spans: Sequence[Span]) -> float | None:
-        """Return the probability that the best span of a hit's passages is a mention, if known.
+        """Return the probability that a hit's best span is a mention, if known.
 
-        A span that has the phrase word for word is one with at least `WORD_FOR_WORD`.
+        A span that contains the phrase word for word gets at least `WORD_FOR_WORD`.
         """
         if not self.is_known:
             return None
@@ -167,11 +166,11 @@ class HitBuilder:
         return probability
 
     def _name_phrase(self, best: ScoredPassage) -> str | None:
-        """Return the phrase that a passage fits best, None unless different ones were asked."""
+        """Return the phrase that fits a passage best, None if the query has one phrase."""
         return best.request.phrase if len(set(self.query.phrases)) > 1 else None
 
     def _best_spans(self, group: Group) -> list[Span]:
-        """Return the best spans of a hit's passages, with what is known of their turns."""
+        """Return the best spans of a hit's passages, with the details of their turns."""
         if not self.query.spans:
             return []
         has_prior = group[0].request.prior is not None
@@ -193,7 +192,7 @@ class HitBuilder:
         return list(islice(spans, self.query.spans))
 
     def _place_spans(self, group: Group, places: Iterable[Place]) -> Iterator[Span]:
-        """Yield the spans at places of a hit's passages, each with what is known of its turn."""
+        """Yield the spans at places of a hit's passages, each with the details of its turn."""
         for place in places:
             passage = group[place.passage]
             content = self.contents[passage.stored.key]
@@ -204,16 +203,16 @@ class HitBuilder:
                 yield build_span(content, turn, place)
 
     def _parse_layout(self, passage: ScoredPassage) -> list[Any]:
-        """Return the record of a passage's turns, which is parsed once."""
+        """Return the turn layout of a passage, parsed once."""
         key = passage.stored.key
         if key not in self._layouts:
             self._layouts[key] = parse_layout(self.contents[key])
         return self._layouts[key]
 
     def _count_candidates(self, has_prior: bool) -> int:
-        """Return how many spans of a hit to choose from."""
+        """Return the number of candidate spans for a hit."""
         count = self.query.spans
-        if has_prior:  # some of them are left out
+        if has_prior:  # some are left out later
             count *= SPARE
         return max(count, refine.SPANS) if self.query.refine else count
 
@@ -221,7 +220,7 @@ class HitBuilder:
 def select_likely_spans(
     spans: Sequence[Span], mention_map: Calibration, least: float
 ) -> list[Span]:
-    """Return the spans that have at least this probability, with it."""
+    """Return the spans that have at least this probability, with their probability set."""
     scores = np.array([span.cosine + span.prior for span in spans], dtype=np.float64)
     probabilities = mention_map.span(scores).tolist()
     return [
@@ -232,10 +231,10 @@ def select_likely_spans(
 
 
 def leave_out_weak_spans(spans: Iterable[Span]) -> Iterator[Span]:
-    """Yield `spans` without those that say nothing more than the first, or too little.
+    """Yield `spans` without repetitions and weak matches.
 
-    Too little is a cosine below `RELATED` of that of the first; nothing more, the same words as in
-    a span before. What is not asked for is not built.
+    A repetition has the same words as an earlier span. A weak match has a cosine below `RELATED`
+    times the cosine of the first span. Lazy: spans that the caller does not take are not built.
     """
     words_seen: set[tuple[str, ...]] = set()
     least_cosine: float | None = None

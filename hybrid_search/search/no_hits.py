@@ -1,6 +1,6 @@
-"""Why a query has no hits: the index is empty, or no document fulfils `where`.
+"""Explanations for a query without hits: an empty index, or no document fulfils `where`.
 
-It is only asked after a query without hits, so it takes nothing of the others.
+Used only after a query without hits, so other queries pay nothing for it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from hybrid_search.text.values import read_period
 _log = logging.getLogger(__name__)
 
 SAMPLED_PASSAGES = 100
-"""Passages whose metadata is looked at for values that there are."""
+"""Number of passages sampled for existing values of a field."""
 
 
 def explain_no_hits(
     backend: Backend, query: Query, request: Request, fields: Mapping[str, str]
 ) -> list[str]:
-    """Return why no document was found, as far as it is not because of the phrase, and log it.
+    """Return and log reasons, other than the phrase, why no document was found.
 
-    A value that is not of its field's type, and that no document has either, is a UsageError.
+    Raises UsageError for a value that neither has its field's type nor occurs in a document.
 
     Returns:
-        Sentences; none if it is because of the phrase.
+        Sentences; empty if the phrase is the reason.
     """
     of_all_speakers = replace(request, span_filter=None)
     explanations = list(_explain(backend, query, of_all_speakers, fields))
@@ -43,7 +43,7 @@ def explain_no_hits(
 
 
 def describe_empty_index(index: str) -> str:
-    """Return what to do about an index without documents."""
+    """Return advice for an index without documents."""
     return f"index {index!r} is empty: hybrid-search ingest FILE --index {index}"
 
 
@@ -79,7 +79,7 @@ def _explain(
 def _find_passages(
     backend: Backend, index: str, request: Request, conditions: Sequence[Condition], window: int = 1
 ) -> list[Any]:
-    """Return the keys of passages that fulfil conditions, at most `window`."""
+    """Return the keys of up to `window` passages that fulfil conditions."""
     searching = replace(
         request,
         window=window,
@@ -93,7 +93,7 @@ def _find_passages(
 
 
 def _sample_values(backend: Backend, index: str, request: Request, name: str) -> list[str]:
-    """Return values of a metadata field, or ids, of some documents, as texts."""
+    """Return sample values of a metadata field, or sample ids, as strings."""
     keys = _find_passages(backend, index, request, (), SAMPLED_PASSAGES)
     if name == ID:
         passages = backend.complete_candidates(index, request, keys)
@@ -110,7 +110,7 @@ def _sample_values(backend: Backend, index: str, request: Request, name: str) ->
 
 
 def _check_type(name: str, criterion: object, fields: Mapping[str, str]) -> None:
-    """Raise UsageError for a text that is no date, in a field of dates that has no such text."""
+    """Raise UsageError if a date field is compared with text that is not a date."""
     if fields.get(name) != "date" or isinstance(criterion, Mapping):
         return
     for value in list_alternatives(criterion):

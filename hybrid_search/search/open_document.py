@@ -1,7 +1,7 @@
-"""Open a document: its text and turns, and under a phrase the scores of its words and spans.
+"""Opening of a document: its text and turns, and for a phrase the scores of words and spans.
 
-Every span of every passage is scored, a block of passages at a time, so that the codes of a long
-document are never in memory together.
+Every span of every passage is scored, one block of passages at a time, so a long document's codes
+are never all in memory.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from hybrid_search.text.types import Floats
 _log = logging.getLogger(__name__)
 
 BLOCK = 64
-"""Passages that are read and scored together: their codes are 2 MB."""
+"""Number of passages read and scored together; their codes take 2 MB."""
 
 
 def read_document(backend: Backend, index: str, document_id: str) -> DocumentView:
-    """Return a document of an index as it is stored; DocumentMissingError if there is none."""
+    """Return a document as stored in an index; raise DocumentMissingError if it is missing."""
     contents = _fetch_contents(backend, index, document_id)
     view, _ = join_contents(index, document_id, contents)
     return replace(view, plan={"index": index})
@@ -50,10 +50,10 @@ def score_document(
     document_id: str,
     query: Query,
 ) -> DocumentView:
-    """Return a document with the scores of its passages, spans and words under a phrase.
+    """Return a document with the scores of its passages, spans and words for a phrase.
 
-    Of `query` it takes the phrase, context, index, alpha, fusion, `spans` and `spans_by`.
-    DocumentMissingError is raised if there is none of this id.
+    Uses the phrase, context, index, alpha, fusion, `spans` and `spans_by` of `query`. Raises
+    DocumentMissingError if the index has no document with this id.
     """
     spec, fields = backend.read_head(query.index)
     encoder = pipeline.match_encoder_to_index(encoder, query.index, spec)
@@ -85,7 +85,7 @@ def score_document(
 
 
 def _fetch_contents(backend: Backend, index: str, document_id: str) -> dict[Key, PassageContent]:
-    """Return the contents of all passages of a document, in their order."""
+    """Return the contents of all passages of a document, in order."""
     keys = backend.list_passages(index, document_id)
     if not keys:
         raise DocumentMissingError(
@@ -105,7 +105,7 @@ def _split_blocks(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
 def join_contents(
     index: str, document_id: str, contents: Mapping[Key, PassageContent]
 ) -> tuple[DocumentView, list[str]]:
-    """Return the document that its passages make, and warnings of what is damaged in it."""
+    """Return the document assembled from its passages, and warnings about damage."""
     text, warnings = io.StringIO(newline=""), list[str]()
     turns: dict[int, TurnPlace] = {}
     for number, content in enumerate(contents.values()):
@@ -128,7 +128,7 @@ def join_contents(
 
 
 def _fill_gap(length: int) -> str:
-    """Return what stands for the characters between two passages, which have no word."""
+    """Return a filler for the wordless characters between two passages."""
     return "\n" * min(length, 1) + " " * (length - 2) + "\n" * (length > 1)
 
 
@@ -144,7 +144,7 @@ def _parse(index: str, metadata: str) -> dict[str, Any]:
 
 @dataclass(slots=True, eq=False)
 class _DocumentScorer:
-    """Scores the passages of one document block by block, and keeps what a view shows of them."""
+    """A scorer of one document's passages, block by block, that keeps what a view shows."""
 
     backend: Backend
     query: Query
@@ -172,7 +172,7 @@ class _DocumentScorer:
             self.highlights |= {(start + first, start + last) for first, last in places}
 
     def _add_passage(self, passage: ScoredPassage, content: PassageContent) -> None:
-        """Take over the scores of a passage, of its best spans, and of its words."""
+        """Record the scores of a passage, of its best spans, and of its words."""
         self.passages.append(_build_scores(passage, content))
         tokens, layout = passage.stored.tokens, parse_layout(content)
         passage_spans = PassageSpans.from_passage(
@@ -187,13 +187,13 @@ class _DocumentScorer:
         places = tokens.words[:, :2] + content.start
         parts = self.calibration.span(scores.astype(np.float64))
         for start, end, part in zip(*places.T.tolist(), parts.tolist(), strict=True):
-            # the last words of a piece of a long turn are those of the next piece, too
+            # pieces of a long turn overlap: the last words of one also belong to the next
             self._words[start, end] = max(part, self._words.get((start, end), 0.0))
 
     def choose_spans(self) -> list[Span]:
-        """Return the best spans of the document that do not overlap, best first.
+        """Return the best non-overlapping spans of the document, best first.
 
-        With a prior those that have too little to do with the phrase are left out, as in a hit.
+        With a prior, weak matches are left out, as in a hit.
         """
         ranked = sorted(self._spans, key=lambda item: (-item[0], item[1].start))
         scores = np.array([score for score, _ in ranked], np.float32)
@@ -203,7 +203,7 @@ class _DocumentScorer:
         return list(leave_out_weak_spans(chosen_spans)) if self.request.prior else chosen_spans
 
     def list_words(self) -> list[tuple[int, int, float]]:
-        """Return start, end and score of each word, in their order."""
+        """Return start, end and score of each word, in order."""
         return [(start, end, round(part, 4)) for (start, end), part in sorted(self._words.items())]
 
 
@@ -235,7 +235,7 @@ def _build_scores(passage: ScoredPassage, content: PassageContent) -> PassageSco
 
 
 def score_words(scores: Floats, first: Any, last: Any, words: int) -> Floats:
-    """Return the score of the best span that holds each word, float32 ``[words]``.
+    """Return the score of the best span that contains each word, float32 ``[words]``.
 
     Args:
         scores: The score of each span, float32 ``[spans]``.

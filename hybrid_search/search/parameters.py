@@ -1,6 +1,6 @@
-"""Checks of what a caller gives: an error names one parameter, its value, and what is allowed.
+"""Validation of arguments: each error names one parameter, its value, and what is allowed.
 
-This module is imported with the package, so it imports nothing heavy.
+The package imports this module at once, so it must not import anything heavy.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from typing import Any
 from hybrid_search.errors import UsageError, show_value
 
 MAX_PHRASE = 5_000
-"""Characters of a phrase, about 1,000 words. Servers refuse a search for more than 1,024."""
+"""Maximum characters of a phrase, about 1,000 words. Servers refuse queries with more than 1,024.
+"""
 
 MAX_PHRASES = 100
-"""Phrases of one query, each of which is a search of its own."""
+"""Maximum number of phrases in one query; each is a separate search."""
 
 MAX_CONTEXT = 10_000
-"""Characters of a context, all of which the encoder reads for every phrase."""
+"""Maximum characters of a context, which the encoder reads in full."""
 
 
 MAX_SPEAKER = 1_000
-"""Characters of a speaker's name."""
+"""Maximum characters of a speaker's name."""
 
 
 def check_text(name: str, value: Any, longest: int | None = None) -> None:
@@ -37,21 +38,21 @@ def check_text(name: str, value: Any, longest: int | None = None) -> None:
 
 
 def check_phrase(name: str, value: Any) -> None:
-    """Raise UsageError unless `value` is a phrase with something in it."""
+    """Raise UsageError unless `value` is a non-blank phrase."""
     check_text(name, value, MAX_PHRASE)
     if not value.strip():
         raise UsageError(f"the {name} is blank ({show_value(value)}): say what to look for")
 
 
 def check_speaker(name: str, value: Any) -> None:
-    """Raise UsageError unless `value` can be the name of a speaker."""
+    """Raise UsageError unless `value` is a possible speaker name."""
     check_text(name, value, MAX_SPEAKER)
     if not value.strip():
         raise UsageError(f"the {name} is blank ({show_value(value)}): name one, or leave it out")
 
 
 def check_context(name: str, value: Any) -> None:
-    """Raise UsageError unless `value` is None or a text that the encoder can read in a second."""
+    """Raise UsageError unless `value` is None or a text of at most `MAX_CONTEXT` characters."""
     if value is not None:
         check_text(name, value, MAX_CONTEXT)
 
@@ -64,17 +65,17 @@ def check_integer(name: str, value: Any, low: float, high: float = math.inf) -> 
 
 
 def check_number(name: str, value: Any, allowed: str, low: float, high: float) -> None:
-    """Raise UsageError unless `value` is a number from `low` to `high`; `allowed` says which."""
+    """Raise UsageError unless `value` is from `low` to `high`; `allowed` words the limits."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not low <= _as_float(value) <= high:
         raise _refuse(name, value, allowed)
 
 
 def _as_float(value: Any) -> float:
-    """Return a number as a float: numpy would cast the limits to its own, and overflow."""
+    """Convert to float: numpy would cast the limits to its own type, and overflow."""
     try:
         return float(value)
-    except OverflowError:  # an integer beyond all floats
+    except OverflowError:  # an integer too large for a float
         return math.inf if value > 0 else -math.inf
 
 

@@ -1,4 +1,4 @@
-"""Encode a phrase, alone or inside a context, and compare two phrases."""
+"""Phrase vectors, with or without a context, and the similarity of two phrases."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from hybrid_search.text.types import Encoding, Floats
 def query_vector(encoder: Encoder, phrase: str, context: str | None = None) -> Floats:
     """Return the unit vector of `phrase`, float32 ``[dimension]``.
 
-    It is the mean of the phrase's tokens, special tokens left out. With `context`, a text in which
-    the phrase occurs, the tokens are those of its first occurrence there, upper and lower case
-    being the same.
+    It is the mean of the phrase's token vectors, without special tokens. With `context`, a text
+    that contains the phrase, the tokens of its first occurrence there are used, ignoring case.
 
     Raises UsageError if the phrase has no token, or does not occur in the context.
     """
@@ -31,8 +30,8 @@ def query_vectors(
 ) -> list[Floats]:
     """Return the unit vector of each phrase, as `query_vector` does.
 
-    A context is encoded once for all of them. Phrases are encoded one by one: in int8 a vector
-    depends a little on what is encoded beside it.
+    A context is encoded once for all phrases. Phrases are encoded one by one, because in int8 a
+    vector depends slightly on the rest of its batch.
     """
 
     @cache
@@ -47,10 +46,10 @@ def query_vectors(
 
 
 def _pool(encoding: Encoding, place: tuple[int, int], phrase: str) -> Floats:
-    """Return the unit vector of the tokens between start and end of `place`.
+    """Return the unit vector of the tokens between the start and end in `place`.
 
     Raises:
-        UsageError: If there are none.
+        UsageError: If there are no tokens.
     """
     start, end = place
     inside = (encoding.offsets[:, 1] > start) & (encoding.offsets[:, 0] < end)
@@ -62,15 +61,15 @@ def _pool(encoding: Encoding, place: tuple[int, int], phrase: str) -> Floats:
 
 
 def _find_phrase(phrase: str, context: str) -> tuple[int, int]:
-    """Return start and end of `phrase` in `context`, upper and lower case being the same.
+    """Return start and end of `phrase` in `context`, ignoring case.
 
-    The first place where it stands as whole words, else the first place where it stands at all.
+    Prefers the first occurrence as whole words, else takes the first occurrence of any kind.
 
     Raises:
         UsageError: If the context does not contain the phrase.
     """
     folded = "".join(letter.casefold() for letter in context)
-    # folding makes some letters two ("ß" is "ss"): places lead back to the unfolded text
+    # folding turns some letters into two ("ß" to "ss"): map back to unfolded offsets
     places = [place for place, letter in enumerate(context) for _ in letter.casefold()]
     pattern = regex.escape(phrase.casefold())
     match = regex.search(rf"(?<!\w){pattern}(?!\w)", folded) or regex.search(pattern, folded)
@@ -85,7 +84,7 @@ def _find_phrase(phrase: str, context: str) -> tuple[int, int]:
 def similarity(
     encoder: Encoder, a: str, b: str, context1: str | None = None, context2: str | None = None
 ) -> float:
-    """Return the cosine of two phrases, each inside its context if it has one."""
+    """Return the cosine of two phrases, each encoded in its context if it has one."""
     for name, phrase in (("a", a), ("b", b)):
         parameters.check_text(name, phrase, parameters.MAX_PHRASE)
     for name, context in (("context1", context1), ("context2", context2)):

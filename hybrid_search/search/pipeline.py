@@ -1,16 +1,16 @@
-"""Answer a query: encode, find candidates, complete, fuse, group, sort, build the hits.
+"""The stages of a query: encode, find candidates, complete, fuse, group, sort, build hits.
 
-A query without options calls its backend four times: `read_head` (the spec and fields of the index,
+A query without options makes four backend calls: `read_head` (the spec and fields of the index,
 which a backend may cache), `find_candidates`, `complete_candidates` and `fetch_contents`. With
-several phrases the two in the middle are called for each. `sort`, and `facets` over the window, add
-none. `highlight` adds `find_highlights` for each phrase that found a hit of the page, `facets` over
-all matches add one `count_facets`.
+several phrases, the two in the middle are made for each phrase. `sort`, and `facets` over the
+window, add no calls. `highlight` adds one `find_highlights` for each phrase that found a hit on the
+page, and `facets` over all matches add one `count_facets`.
 
-On a server `find_candidates` is two requests, one for what both legs propose and one for the codes
-of what matters, and each other call at most one, as long as a leg has at most as many passages as
-fit into one answer; `complete_candidates` sends none after a search by spans. If few passages
-matter, their contents come with the codes, and `fetch_contents` is not called.
-tests/search/test_round_trips.py counts the calls.
+On a server, `find_candidates` sends two requests: one for the proposals of both legs, and one for
+the token codes of the relevant passages. Each other call sends at most one request, as long as the
+passages of a leg fit into one response; `complete_candidates` sends none after a search by spans.
+If few passages are relevant, their contents come with the codes, and `fetch_contents` is not
+called. tests/search/test_round_trips.py counts the calls.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
 from hybrid_search.text.filters import compile_where
 
 FindTunedMap = Callable[[str, Sequence[str]], Calibration | None]
-"""Returns the map that judgments gave to some phrases, for the fingerprint of a model."""
+"""Returns the map fitted to judgments of some phrases, for the fingerprint of a model."""
 
 
 def search(
@@ -73,16 +73,16 @@ def search(
 
     Args:
         backend: The store that holds the index.
-        encoder: The full encoder of the model; it is truncated to the dimension of the index.
-        load_calibration: Returns the calibration for passages of a precision and a dimension, and
-            for spans chosen by "score" or by "cosine".
+        encoder: The full encoder of the model, which is truncated to the dimension of the index.
+        load_calibration: Function that returns the calibration for a precision, a dimension, and
+            spans chosen by "score" or by "cosine".
         query: The phrases and all options.
-        find_tuned_map: Returns tuned probabilities; None for those of the model.
+        find_tuned_map: Function that returns tuned probabilities; None to use the model's.
 
     Returns:
-        The hits of the page, how many there are in all, and the plan that was followed.
+        The hits of the page, the total number of hits, and the plan that was followed.
 
-    Errors of the stages pass through: IndexMissingError, ModelError for an index of another model,
+    Errors of the stages propagate: IndexMissingError, ModelError for an index of another model,
     UsageError for an unknown field.
     """
     started_at = time.perf_counter()
@@ -130,7 +130,7 @@ def _search(
         backend, encoder, query, contents, explainer, mention_map, is_known=source != ROUGH
     )
     hits = builder.build_hits(page)
-    deleted = len(page) - len(hits)  # while the query ran: neither shown nor counted
+    deleted = len(page) - len(hits)  # deleted while the query ran: neither shown nor counted
     facet_counts = (
         facets.count_facets(backend, query, requests, groups, contents) if query.facets else None
     )
@@ -154,13 +154,13 @@ def _search(
 def _count_hits(
     groups: Sequence[Group], outranked: Sequence[OutrankedPassage], group_by: str
 ) -> int:
-    """Return how many hits there are on all pages."""
+    """Return the number of hits on all pages."""
     keys = {hit_builder.group_key(group[0].stored, group_by) for group in groups}
     return len(keys.union(hit_builder.group_key(passage, group_by) for passage in outranked))
 
 
 def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str, dict[str, Any]]]:
-    """Return the path and body of each request that a server gets for `query`.
+    """Return the path and body of each request sent to a server for `query`.
 
     Raises:
         UsageError: If the index is not on a server.
@@ -179,7 +179,7 @@ def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str
 def build_requests(
     query: Query, phrases: Sequence[str], encoder: Encoder, fields: Mapping[str, str]
 ) -> list[Request]:
-    """Return a request for each of these phrases of `query`, in an index with these fields."""
+    """Return one request per phrase of `query`, for an index with these fields."""
     vectors = phrase_vector.query_vectors(encoder, phrases, query.context)
     conditions = compile_where(query.where, fields)
     span_filter = build_span_filter(encoder, query.speaker, query.not_)
@@ -199,9 +199,9 @@ def build_requests(
 
 
 def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Encoder:
-    """Return `encoder` with vectors of the dimension that the index has.
+    """Return `encoder` truncated to the dimension of the index.
 
-    An index of another model is a ModelError.
+    Raises ModelError if the index was written with another model.
     """
     truncated = (
         truncate_encoder(encoder, spec.dimension)
@@ -218,16 +218,16 @@ def _score_phrases(
     calibration: Calibration,
     query: Query,
 ) -> tuple[list[ScoredPassage], list[OutrankedPassage], dict[Key, PassageContent], dict[str, Any]]:
-    """Return the passages of all phrases, best first, those outranked, contents, and actions.
+    """Return the passages of all phrases, best first, outranked ones, contents, and actions.
 
-    A passage counts once, by the phrase that it fits best. The contents are those that came with
+    Each passage counts once, for the phrase that fits it best. The contents are those returned with
     the candidates.
     """
     best: dict[Key, ScoredPassage] = {}
     outranked: list[OutrankedPassage] = []
     contents: dict[Key, PassageContent] = {}
     actions: dict[str, Any] = {}
-    warnings: dict[str, None] = {}  # in their order, each once
+    warnings: dict[str, None] = {}  # an ordered set
     for request in requests:
         if query.feedback:
             _, scored = _score(backend, request, calibration, query, query.feedback)
@@ -255,7 +255,7 @@ def _score(
     query: Query,
     depth: int | None,
 ) -> tuple[Retrieved, list[ScoredPassage]]:
-    """Return the candidates of a request, and the same fused; the best `depth` have to be right."""
+    """Return a request's candidates, raw and fused; only the best `depth` need to be exact."""
     depth = None if query.fusion != DEFAULT_FUSION else depth
     ordered = order_page(request, depth, query.fusion, query.alpha, calibration)
     answer = retrieve(backend, query.index, ordered)
@@ -267,9 +267,9 @@ def _score(
 def _select_likely(
     scored: Sequence[ScoredPassage], mention_map: Calibration, query: Query
 ) -> Sequence[ScoredPassage]:
-    """Return the passages that have a span of the least probability, all if none is asked for.
+    """Return the passages with a span of at least `min_probability`; all if it is None.
 
-    A passage without any span has none.
+    Passages without spans are left out.
     """
     if query.min_probability is None:
         return scored
@@ -290,10 +290,10 @@ def _find_mention_map(
     *,
     has_prior: bool,
 ) -> tuple[Calibration, str]:
-    """Return the map to probabilities for the phrases of a query, and where it comes from.
+    """Return the probability map for the phrases of a query, and its origin.
 
-    Judgments are of spans that were chosen by their score, for phrases as they are: a tuned map is
-    for those alone.
+    Judgments are made on spans chosen by score and for phrases without feedback, so a tuned map
+    applies only to these.
     """
     if find_tuned_map is not None and query.spans_by == SCORE and not query.feedback:
         tuned_map = find_tuned_map(spec.fingerprint, query.phrases)
@@ -324,7 +324,7 @@ def _build_explainer(query: Query, calibration: Calibration) -> ScoreExplainer |
 
 
 def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:
-    """Return what was asked, and of which model; left out is what was not asked."""
+    """Return the requested options and the model; options that were not requested are left out."""
     least = query.min_probability
     requested_legs = {"bm25": query.alpha < 1, "spans": query.alpha > 0}
     return {

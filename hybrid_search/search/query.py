@@ -1,10 +1,11 @@
-"""The parameters of a query with their defaults, written once, and checked when a query is made.
+"""The parameters of a query: defined once with their defaults, and validated.
 
-`Query` holds the defaults. `QueryOptions` and `RequestOptions` are the same names for callers:
-`hybrid_search.query`, `Client.query` and `AsyncClient.query` take ``Unpack[QueryOptions]`` and show
-each name by `expand_options`; the command line reads its defaults from `Query`.
+`Query` has the defaults. `QueryOptions` and `RequestOptions` declare the same names for callers:
+`hybrid_search.query`, `Client.query` and `AsyncClient.query` take ``Unpack[QueryOptions]``, and
+`expand_options` puts each name into their signatures. The command line reads its defaults from
+`Query`.
 
-This module is imported with the package, so it imports nothing heavy.
+The package imports this module at once, so it must not import anything heavy.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from hybrid_search.text.filters import check_where
 from hybrid_search.text.near_names import hint_name
 
 WINDOWS = (100, 1_000, 10_000)
-"""How many documents a query may rank: as few as hold `size`, whatever the page.
+"""Possible sizes of the window of ranked documents: a query takes the first that holds `size`.
 
-So all pages of a size are cuts of one list, and so are those of all sizes up to the first of these.
+The window does not depend on the page, so all pages of a size are slices of one list, and so are
+all pages of sizes with the same window.
 """
 
 WINDOW, MAX_SIZE = WINDOWS[0], WINDOWS[-1]
@@ -32,7 +34,7 @@ WINDOW, MAX_SIZE = WINDOWS[0], WINDOWS[-1]
 MAX_SPANS = 100
 MAX_FEEDBACK = 100
 DOCUMENT_SPANS = 10
-"""How many spans of an opened document are listed, unless the caller says otherwise."""
+"""Default number of spans listed for an opened document."""
 
 DEFAULT_FUSION = "calibrated"
 RANGES: dict[str, tuple[float, float]] = {
@@ -43,7 +45,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "feedback": (0, MAX_FEEDBACK),
     "min_probability": (0.0, 1.0),
 }
-"""The smallest and the largest value of each parameter that is a number."""
+"""The smallest and largest value of each numeric parameter."""
 
 CHOICES: dict[str, tuple[str | bool | None, ...]] = {
     "group_by": ("document", "passage"),
@@ -53,7 +55,7 @@ CHOICES: dict[str, tuple[str | bool | None, ...]] = {
     "explain": (False, True),
     "highlight": (False, True),
 }
-"""The parameters that have one of a few values; `fusion` is another, see `search.fusion`."""
+"""The parameters with a few allowed values; for `fusion` see `search.fusion`."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -94,14 +96,14 @@ class QueryOptions(RequestOptions, total=False):
 
 
 NUMBERS = {"alpha": float, "size": int, "offset": int, "spans": int, "feedback": int}
-"""Parameters that may be given as any number of their kind."""
+"""Numeric parameters, each with the type it is converted to."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """One query, checked when it is made.
+    """One query, validated on construction.
 
-    No slots: the defaults can be read from the class (``Query.alpha``).
+    Without slots, so that defaults can be read from the class (``Query.alpha``).
 
     Raises:
         UsageError: If a value is not allowed. The message names the value and the allowed ones.
@@ -132,10 +134,10 @@ class Query:
 
     @classmethod
     def from_options(cls, phrase: str | Sequence[str], **options: Unpack[QueryOptions]) -> Self:
-        """Return the query of a public call: one phrase or several, and one facet or several.
+        """Return the query of a public call, which may take one or several phrases and facets.
 
         Raises:
-            TypeError: If there is no parameter of a name.
+            TypeError: If an option is not a parameter of a query.
         """
         values: dict[str, Any] = dict(options)
         for name in values.keys() - QueryOptions.__annotations__.keys():
@@ -149,7 +151,7 @@ class Query:
         _check_phrases(self.phrases)
         parameters.check_text("index", self.index)
         _check_numbers(self)
-        for name, kind in NUMBERS.items():  # numpy's numbers and fractions are none of JSON's
+        for name, kind in NUMBERS.items():  # JSON does not support numpy numbers and fractions
             object.__setattr__(self, name, kind(getattr(self, name)))
         check_where(self.where)
         parameters.check_context("context", self.context)
@@ -167,20 +169,20 @@ class Query:
 
     @property
     def window(self) -> int:
-        """Return how many hits all pages have at most, and how many documents a leg proposes."""
+        """Return the most hits on all pages, which is also how many documents each leg proposes."""
         return next(window for window in WINDOWS if self.size <= window)
 
     @property
     def page(self) -> slice:
-        """Return which hits of the list are on the page."""
+        """Return the slice of the ranked list that is on the page."""
         return slice(self.offset, min(self.offset + self.size, self.window))
 
     @property
     def depth(self) -> int | None:
-        """Return how many documents have to be right, None if that is all of the window.
+        """Return how many top documents must be ranked exactly, None for the whole window.
 
-        They are those up to the last of the page. Order by metadata, facets, a least score or
-        probability, and fusions whose scores depend on the other passages, take all.
+        That is up to the last hit of the page. Sorting, facets, `min_score`, `min_probability`, and
+        fusions whose scores depend on other passages need the whole window.
         """
         depends_on_all = (
             self.fusion != DEFAULT_FUSION
@@ -193,7 +195,7 @@ class Query:
 
 
 def _check_phrases(phrases: Any) -> None:
-    """Raise UsageError for no phrase, for too many, and for one that is no phrase."""
+    """Raise UsageError if there is no phrase, too many phrases, or an invalid phrase."""
     if not isinstance(phrases, tuple):
         parameters.check_phrase("phrase", phrases)
     if not phrases:
@@ -207,7 +209,7 @@ def _check_phrases(phrases: Any) -> None:
 
 
 def _check_numbers(query: Query) -> None:
-    """Raise UsageError for what is no number, and for one that is out of its range."""
+    """Raise UsageError for a value that is not a number, or out of range."""
     parameters.check_number(
         "alpha",
         query.alpha,
@@ -236,7 +238,7 @@ def _check_numbers(query: Query) -> None:
 
 
 def _check_several(name: str, values: Any, check: Callable[[str, Any], None]) -> None:
-    """Raise UsageError unless `values` are at most `MAX_PHRASES` that pass a check."""
+    """Raise UsageError unless `values` are at most `MAX_PHRASES` values that pass `check`."""
     if not isinstance(values, tuple):
         check(name, values)
     if len(values) > parameters.MAX_PHRASES:
@@ -248,19 +250,19 @@ def _check_several(name: str, values: Any, check: Callable[[str, Any], None]) ->
 
 
 def _check_facets(facets: Any) -> None:
-    """Raise UsageError unless `facets` are names of fields."""
+    """Raise UsageError unless `facets` are valid field names."""
     for name in facets if isinstance(facets, tuple) else (facets,):
         parameters.check_text("facets", name)
 
 
 def _explain_unknown(name: str) -> str:
-    """Return the message for a parameter that a query does not have, with the one that is meant."""
+    """Return the message for an unknown parameter, with the one probably meant."""
     hint = hint_name(name, list(QueryOptions.__annotations__))
     return f"hybrid_search.query() got an unexpected keyword argument {name!r}: {hint}"
 
 
 def _as_tuple(values: Any) -> Any:
-    """Return one string or several as a tuple, and anything else as it is, to be refused."""
+    """Return one or several strings as a tuple; anything else unchanged, to be refused later."""
     if isinstance(values, str):
         return (values,)
     is_list = isinstance(values, Collection) and not isinstance(values, bytes | Mapping)
@@ -270,9 +272,9 @@ def _as_tuple(values: Any) -> Any:
 def expand_options(options: Any) -> Callable[[Function], Function]:
     """Return a decorator that lists the names of `options` in a function's signature.
 
-    The function takes ``**options: Unpack[QueryOptions]``, or the same of `RequestOptions`. In its
-    signature, which `help` shows, that becomes each name with its default from `Query`. Other
-    keyword parameters follow.
+    The function takes ``**options: Unpack[QueryOptions]``, or of `RequestOptions`. In its
+    signature, as shown by `help`, each name appears with its default from `Query`, before other
+    keyword parameters.
     """
 
     def expand(function: Function) -> Function:
@@ -290,7 +292,7 @@ def expand_options(options: Any) -> Callable[[Function], Function]:
 
 
 def _option_parameters(options: Any) -> list[inspect.Parameter]:
-    """Return a keyword parameter for each of `options`, in the order of the fields of `Query`."""
+    """Return a keyword parameter for each of `options`, in the field order of `Query`."""
     annotations = options.__annotations__
     return [
         inspect.Parameter(

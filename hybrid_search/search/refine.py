@@ -1,8 +1,8 @@
-"""refine="isolate": encode the best spans of a hit by themselves, and rank them again.
+"""refine="isolate": re-rank the best spans of a hit, each encoded on its own.
 
-The vectors of a span's tokens carry some of the surrounding text. Encoded alone, a span is judged
-by its own words. On the prototype's dev set this gained .015 of Pearson's r, for a forward pass of
-ten short texts a hit.
+The token vectors of a span carry some of the surrounding text. Encoded alone, a span is judged by
+its own words. On the prototype's dev set this gained .015 in Pearson's r, at the cost of one
+forward pass of ten short texts per hit.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from hybrid_search.search.result import Span
 from hybrid_search.text.types import Floats
 
 SPANS = 10
-"""Spans of a hit that are encoded again."""
+"""Number of spans per hit that are encoded again."""
 
 
 def isolate(encoder: Encoder, query: Floats, spans: Sequence[Span]) -> list[Span]:
-    """Return `spans` with their cosines when encoded by themselves, best first.
+    """Return `spans` with their cosines when encoded alone, best first.
 
     `query` is the phrase's unit vector.
     """

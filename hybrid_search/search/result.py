@@ -1,4 +1,4 @@
-"""The answer to a query: a `Result` of `Hit`s, with the `Span`s that matched and their offsets."""
+"""The answer to a query: a `Result` of `Hit`s, with matching `Span`s and their offsets."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 LIKELY = 0.2
-"""From this probability on a hit is likely enough to be looked at.
+"""The probability from which a hit counts as likely.
 
-Of 22 topics that calls_multidogo has, 21 have such a hit; of 24 that it lacks, two
+Of 22 topics that occur in calls_multidogo, 21 have such a hit; of 24 that do not, two
 (`benchmarks.quality.mentions`).
 """
 NOTHING_LIKELY = "nothing likely found"
@@ -20,26 +20,27 @@ NOTHING_LIKELY = "nothing likely found"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words that match: ``document.text[start:end] == text``, in code points.
+    """The words that match: ``document.text[start:end] == text``, in code points.
 
     Attributes:
-        start: Where the span begins in the document's text.
+        start: Where the span starts in the document's text.
         end: Where it ends.
         text: The words.
         cosine: Their cosine with the phrase, -1..1.
-        turn: The number of the turn that holds it, from 0.
+        turn: The number of the turn that contains it, from 0.
         turn_start: ``turns[turn].text[turn_start:turn_end] == text``.
         turn_end: See `turn_start`.
         speaker: The speaker of the turn, if it has one.
-        start_ms: When the words begin, in milliseconds, if the turn says so.
+        start_ms: When the words start, in milliseconds, if the turn has times.
         end_ms: When they end.
-        times: Where these times come from: ``words`` if the source has them for the first and the
-            last word, ``interpolated`` by characters from times around them, or ``turn``: the
-            only time that the turn has. None if there are none.
+        times: The origin of these times: ``words`` if the source has times for the first and last
+            word, ``interpolated`` by characters from the times around them, or ``turn`` if the turn
+            has only one time. None without times.
         turn_metadata: All other keys of the turn, if it has any.
-        prior: What was added to the cosine for its score: how well its ends and length fit those
-            of a clause. 0 if spans were chosen by cosine alone.
-        probability: How likely the words express the phrase, 0..1, if a least one was asked for.
+        prior: The prior that was added to the cosine: how well the ends and length fit a clause. 0
+            if spans were chosen by cosine alone.
+        probability: The probability that the words express the phrase, 0..1, if `min_probability`
+            was given.
     """
 
     start: int
@@ -58,7 +59,7 @@ class Span:
     probability: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the span as it stands in JSON, with `turn_metadata` and `probability` if any."""
+        """Return the span as a JSON object, with `turn_metadata` and `probability` if any."""
         values = _drop_turn_metadata(asdict(self))
         if self.probability is None:
             del values["probability"]
@@ -66,7 +67,7 @@ class Span:
 
 
 def _drop_turn_metadata(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a span or turn without `turn_metadata` if there is none."""
+    """Drop `turn_metadata` from the values of a span or turn if it is empty."""
     if values["turn_metadata"] is None:
         del values["turn_metadata"]
     return values
@@ -74,14 +75,14 @@ def _drop_turn_metadata(values: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class TurnPlace:
-    """Where a turn is in its document: ``document.text[start:end]``, in code points.
+    """The place of a turn in its document: ``document.text[start:end]``, in code points.
 
     Attributes:
         turn: The number of the turn, from 0.
-        start: Where it begins in the document's text.
+        start: Where it starts in the document's text.
         end: Where it ends.
-        speaker: Who speaks, if it says so.
-        start_ms: When the turn begins, in milliseconds, if it says so.
+        speaker: The speaker, if known.
+        start_ms: When the turn starts, in milliseconds, if known.
         end_ms: When the turn ends.
         turn_metadata: All other keys of the turn, if it has any.
     """
@@ -95,13 +96,13 @@ class TurnPlace:
     turn_metadata: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the turn as it stands in JSON, without `turn_metadata` if there is none."""
+        """Return the turn as a JSON object, without `turn_metadata` if it is empty."""
         return _drop_turn_metadata(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A document, or with ``group_by="passage"`` one passage of it.
+    """A matching document, or with ``group_by="passage"`` a matching passage.
 
     Attributes:
         id: The document's id.
@@ -114,15 +115,15 @@ class Hit:
         metadata: All keys of the document but id, text and turns.
         spans: The best spans of the hit's passages, best first.
         text: The text of the best passage.
-        start: Where that text begins in the document.
-        explanation: The numbers that the score is made of, if requested.
-        highlights: Start and end, in the document, of the words of the best passage that made its
-            BM25 score, if requested.
-        prior: What was added to the cosine of its best span, as in `Span`.
-        turns: The turns that the best passage has words of.
-        phrase: The phrase that the best passage fits best, if different ones were asked.
-        probability: How likely its best span expresses the phrase, 0..1; None if the model has no
-            measured map, or spans are chosen by cosine.
+        start: Where that text starts in the document.
+        explanation: The components of the score, if requested.
+        highlights: Start and end, in the document, of the words in the best passage that BM25
+            matched, if requested.
+        prior: The prior added to the cosine of its best span, as in `Span`.
+        turns: The turns that the best passage has words from.
+        phrase: The phrase that fits the best passage best, if the query had different phrases.
+        probability: The probability that its best span expresses the phrase, 0..1; None if the
+            model has no measured map, or spans are chosen by cosine.
     """
 
     id: str
@@ -144,10 +145,10 @@ class Hit:
     probability: float | None = None
 
     def to_dict(self, *, texts: bool = False) -> dict[str, Any]:
-        """Return the hit as it stands in JSON.
+        """Return the hit as a JSON object.
 
-        Explanation and highlights are there only if they were requested, `phrase` only if several
-        were, and `text`, `start` and `turns` of the passage only with `texts`.
+        Explanation and highlights are included only if requested, `phrase` only if the query had
+        several, and `text`, `start` and `turns` of the passage only with `texts`.
         """
         optional = ("explanation", "highlights", "phrase")
         omitted = {name for name in optional if getattr(self, name) is None}
@@ -161,12 +162,12 @@ class Hit:
         """Return the passage's text with its spans between `before` and `after`.
 
         Args:
-            before: Stands before each span.
-            after: Stands behind each span.
-            encode: Applied to the text, but not to the marks (`html.escape`, for one).
+            before: Inserted before each span.
+            after: Inserted after each span.
+            encode: Applied to the text, but not to the marks, e.g. `html.escape`.
 
         Returns:
-            The text; spans of the hit's other passages are not in it.
+            The marked text. Spans in other passages of the hit do not appear in it.
 
         >>> span = Span(start=10, end=15, text="money", cosine=0.8)
         >>> hit = Hit("a", 0, 0.7, 2.1, 0.8, 1, 1, {}, [span], text="I want my money back.")
@@ -182,7 +183,7 @@ class Hit:
         return "".join([*pieces, encode(self.text[position:])])
 
     def _span_bounds(self) -> list[tuple[int, int]]:
-        """Return start and end, in the passage's text, of the spans that are in it, sorted."""
+        """Return sorted start and end offsets of the spans that lie in the passage's text."""
         end_of_text = self.start + len(self.text)
         return sorted(
             (span.start - self.start, span.end - self.start)
@@ -193,13 +194,13 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The hits of a query, best first; its length and its iterator are those of the hits.
+    """The hits of a query, best first; ``len()`` and iteration are over the hits.
 
     Attributes:
         hits: The hits of the page.
-        total: How many documents (or passages) are within the windows of both legs, on all pages.
-        plan: What was asked, of which model, and how it was done, with the milliseconds it took.
-        facets: The values of each requested field, with the number of documents that have them.
+        total: The number of documents (or passages) on all pages, within the windows of both legs.
+        plan: The query, the model, how the query was run, and how many milliseconds it took.
+        facets: The values of each requested field, with their number of documents.
     """
 
     hits: list[Hit]
@@ -209,9 +210,9 @@ class Result:
 
     @property
     def likely(self) -> int | None:
-        """How many of these hits express the phrase with a probability of at least `LIKELY`.
+        """The number of these hits with a probability of at least `LIKELY`.
 
-        None if their probabilities are not known.
+        None if probabilities are not known.
         """
         probabilities = self._list_probabilities()
         if len(probabilities) < len(self.hits):
@@ -222,10 +223,10 @@ class Result:
         return [hit.probability for hit in self.hits if hit.probability is not None]
 
     def describe(self, phrases: str = "") -> list[str]:
-        """Return lines that stand above the hits: how many, and whether none of them is likely.
+        """Return heading lines for the hits: how many there are, and a note if none is likely.
 
         Args:
-            phrases: What was asked, for the first line.
+            phrases: The phrases of the query, for the first line.
         """
         count = f"{len(self.hits)} of {self.total} hits{f' for {phrases}' if phrases else ''}"
         if not self.hits or self.likely != 0:
@@ -240,7 +241,7 @@ class Result:
         return len(self.hits)
 
     def to_dict(self, *, texts: bool = False) -> dict[str, Any]:
-        """Return the result as it stands in JSON; a facet is a list of value and count pairs.
+        """Return the result as a JSON object; each facet is a list of value and count pairs.
 
         `texts` adds the text and the turns of each hit's best passage.
         """
@@ -269,7 +270,7 @@ class Result:
         return format_html(self)
 
     def to_pandas(self) -> DataFrame:
-        """Return a table of pandas with one row a span, which needs the extra ``pandas``.
+        """Return a pandas data frame with one row per span. Needs the extra ``pandas``.
 
         Returns:
             The hit's number, id, passage and scores, the span's place, words and cosine, and the
@@ -284,12 +285,12 @@ class Result:
 
 
 def format_parts(hit: Hit) -> str:
-    """Return the numbers beside a hit's score: its probability, BM25 and cosine."""
+    """Return the numbers shown next to a hit's score: probability, BM25 and cosine."""
     known = "" if hit.probability is None else f"probability {hit.probability:.2f}, "
     return f"{known}BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f}"
 
 
 def format_span(span: Span) -> str:
-    """Return a span in one line: cosine, speaker, words, offsets."""
+    """Format a span on one line: cosine, speaker, words, offsets."""
     speaker = f"{span.speaker}: " if span.speaker else ""
     return f"{span.cosine:.3f}  {speaker}{' '.join(span.text.split())!r} [{span.start}:{span.end}]"

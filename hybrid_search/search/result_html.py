@@ -1,7 +1,7 @@
-"""A result as HTML for notebooks: marked sentences and the parts of each score.
+"""HTML of a result for notebooks: marked sentences and the parts of each score.
 
-It looks as the inspector of `hybrid-search serve` does. Nothing in it is loaded from elsewhere, and
-all that comes from documents is escaped, with characters that would turn its direction blanked.
+It looks like the inspector of `hybrid-search serve`. It loads nothing from elsewhere, and all text
+from documents is escaped, with bidirectional control characters blanked.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _format_hit(hit: Hit) -> str:
 
 
 def _format_bar(explanation: Mapping[str, Any]) -> str:
-    """Return the two parts of a score, each as long as what it adds to it."""
+    """Return a bar of the two parts of a score, each as long as its share."""
     alpha = explanation["alpha"]
     shares = {
         SPANS_COLOR: ("spans", alpha * explanation["spans"]),
@@ -65,14 +65,14 @@ def _format_excerpt(excerpt: Excerpt) -> str:
 
 
 def format_place(span: Span) -> str:
-    """Return who says a span, when, and how near it is."""
+    """Return the speaker, the time and the cosine of a span."""
     speaker = [span.speaker] if span.speaker else []
     time = [format_time(span.start_ms)] if span.start_ms is not None else []
     return "  ".join([*speaker, *time, f"{span.cosine:.3f}"])
 
 
 def format_time(milliseconds: float) -> str:
-    """Return a time of a call as the inspector writes it: 00:55 or 1:02:03."""
+    """Format a time of a call like the inspector: 00:55 or 1:02:03."""
     minutes, seconds = divmod(int(milliseconds // 1000), 60)
     hours, minutes = divmod(minutes, 60)
     clock = f"{minutes:02}:{seconds:02}"
@@ -80,7 +80,7 @@ def format_time(milliseconds: float) -> str:
 
 
 def _soften(text: str) -> str:
-    # readable on the ground of any notebook, light or dark
+    # readable on light and dark notebook backgrounds
     return f"<span style='opacity:.75;font-size:90%'>{_encode(text)}</span>"
 
 

@@ -1,4 +1,4 @@
-"""A result as a table: one row a span, for CSV and pandas."""
+"""A result as a table with one row per span, for CSV and pandas."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLUMNS = ("hit", *HIT_COLUMNS, *SPAN_COLUMNS, "span_cosine", "metadata")
 
 
 def list_rows(result: Result) -> Iterator[dict[str, Any]]:
-    """Yield a dict of `COLUMNS` for each span; a hit without spans has one row, too."""
+    """Yield a dict of `COLUMNS` for each span; a hit without spans gets one row."""
     for number, hit in enumerate(result.hits, 1):
         if not hit.spans:
             yield _build_row(number, hit, None)
@@ -50,7 +50,7 @@ def _build_row(number: int, hit: Hit, span: Span | None) -> dict[str, Any]:
 
 
 def format_csv(result: Result) -> str:
-    """Return the rows as CSV with a header; metadata is JSON, formulas are defused."""
+    """Return the rows as CSV with a header; metadata is JSON, and formulas are escaped."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -61,7 +61,7 @@ def format_csv(result: Result) -> str:
 
 
 def build_frame(result: Result) -> DataFrame:
-    """Return the rows as a table of pandas, with a column for each key of the metadata.
+    """Return the rows as a pandas data frame, with a column for each metadata key.
 
     Raises:
         MissingExtraError: If pandas is not installed.

@@ -1,4 +1,4 @@
-"""Look up turns, and the words of chosen spans, in the content of a passage."""
+"""Turns, and the words of chosen spans, from the content of a passage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hybrid_search.search.types import Place
 
 
 def build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) -> Span:
-    """Return the span at a place, which is in `turn`."""
+    """Return the span at a place in `turn`."""
     turn_start, start, end = turn["start"], place.start, place.end
     text = content.text[start - content.start : end - content.start]
     start_ms, end_ms, times = find_times(turn, start - turn_start, end - turn_start)
@@ -35,7 +35,7 @@ def build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) -
 
 
 def parse_layout(content: PassageContent) -> list[Any]:
-    """Return the record of a passage's turns, which may be damaged; [] where it is no list."""
+    """Parse the turn layout of a passage, which may be damaged; [] if it is not a list."""
     try:
         layout = json.loads(content.layout)
     except (ValueError, TypeError, RecursionError):  # an edited row may hold any type
@@ -46,7 +46,7 @@ def parse_layout(content: PassageContent) -> list[Any]:
 def find_turn(
     content: PassageContent, layout: Sequence[Any], start: int, end: int
 ) -> Mapping[str, Any] | None:
-    """Return the turn that holds the span; None if the passage has no such place.
+    """Return the turn that contains the span; None if the passage has no such place.
 
     `layout` is what `parse_layout` returned for the passage.
     """
@@ -55,12 +55,12 @@ def find_turn(
     try:
         covering_turns = (turn for turn in layout if turn["start"] <= start and end <= turn["end"])
         return next((turn for turn in covering_turns if isinstance(turn["turn"], int)), None)
-    except (TypeError, LookupError):  # JSON, but no layout
+    except (TypeError, LookupError):  # valid JSON, but not a layout
         return None
 
 
 def read_turns(layout: Sequence[Any]) -> list[TurnPlace]:
-    """Return the turns of a passage; none where the record of them is damaged.
+    """Return the turns of a passage; empty if its layout is damaged.
 
     `layout` is what `parse_layout` returned for the passage.
     """

@@ -1,4 +1,4 @@
-"""Find the best spans of a single text, which takes an encoder and no index."""
+"""The best spans of a single text, found with an encoder and without an index."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, Turn, list_turns
 
 ENCODE_PASSAGES = 64
-"""Passages encoded together: enough to sort by length, and bounded memory for any text."""
+"""Number of passages encoded together: enough to sort by length, with bounded memory."""
 
 
 def best_spans(
@@ -32,11 +32,11 @@ def best_spans(
     prior: SpanPrior | None = None,
     span_filter: SpanFilter | None = None,
 ) -> list[Span]:
-    """Return the `k` best spans of `text` that do not overlap, best first.
+    """Return the `k` best non-overlapping spans of `text`, best first.
 
-    Exact: every span of 1..20 words is scored, by its cosine and by `prior` if there is one. A text
-    without a word has no span. A value that is not allowed, and a phrase without a word, are a
-    UsageError.
+    The search is exact: every span of 1..20 words is scored, by its cosine and by `prior` if given.
+    A text without a word has no spans. Raises UsageError for a value that is not allowed, or a
+    phrase without a word.
     """
     parameters.check_phrase("phrase", phrase)
     document = build_document(text)
@@ -61,7 +61,7 @@ def best_spans(
 
 
 def build_document(text: str | Document) -> Document:
-    """Return a document of a single turn that is `text`, unless it is a document."""
+    """Return `text` as a document with a single turn, unless it is a document already."""
     if isinstance(text, Document):
         return text
     parameters.check_text("text", text)
@@ -71,9 +71,9 @@ def build_document(text: str | Document) -> Document:
 def build_span_filter(
     encoder: Encoder, speakers: Sequence[str], not_phrases: Sequence[str]
 ) -> SpanFilter | None:
-    """Return what counts only spans of `speakers`, nearer to a phrase than to `not_phrases`.
+    """Return a filter for spans of `speakers` that are nearer to a phrase than to `not_phrases`.
 
-    Without any of both the result is None: all spans count.
+    Returns None if both are empty: then all spans count.
     """
     if not speakers and not not_phrases:
         return None
@@ -81,7 +81,7 @@ def build_span_filter(
 
 
 def _build_span(document: Document, place: Place) -> Span:
-    """Return the span at a place of a document."""
+    """Return the span at a place in a document."""
     start, end = place.start, place.end
     number = bisect_right(document.turns, start, key=lambda turn: turn.start) - 1
     turn = document.turns[number]
@@ -101,7 +101,7 @@ def _build_span(document: Document, place: Place) -> Span:
 
 
 def best_places(passage_spans: Sequence[PassageSpans], k: int) -> Iterator[Place]:
-    """Yield the `k` best spans of a document's passages that do not overlap, best first."""
+    """Yield the `k` best non-overlapping spans of a document's passages, best first."""
     if not passage_spans:
         return
     cosines = np.concatenate([passage.cosines for passage in passage_spans])
@@ -114,5 +114,5 @@ def best_places(passage_spans: Sequence[PassageSpans], k: int) -> Iterator[Place
         owner, start, end, cosine = (
             column[number].item() for column in (owners, starts, ends, cosines)
         )
-        prior = (scores[number] - cosines[number]).item()  # of what does not count: no number
+        prior = (scores[number] - cosines[number]).item()  # NaN for spans that do not count
         yield Place(owner, start, end, cosine, prior)

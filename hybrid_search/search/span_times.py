@@ -1,4 +1,4 @@
-"""When the words of a span were said, by the record of its turn."""
+"""Times of a span's words, from the layout of its turn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hybrid_search.backends.turn_layout import unpack_word_times
 
 
 class SpanTimes(NamedTuple):
-    """When a span begins and ends, in milliseconds, and where these times come from."""
+    """The start and end of a span in milliseconds, and the origin of these times."""
 
     start_ms: int | None = None
     end_ms: int | None = None
@@ -18,17 +18,17 @@ class SpanTimes(NamedTuple):
 
 
 def find_times(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
-    """Return the times of the words from `start` to `end` in the text of a turn.
+    """Return the times of the words between `start` and `end` in the text of a turn.
 
     Args:
         turn: The turn as the layout of its passage has it.
-        start: Where the span begins in the turn's text.
+        start: Where the span starts in the turn's text.
         end: Where it ends.
 
     Returns:
-        The times of its first and last word where the turn has them. Otherwise they are
-        interpolated by characters between the known times around them. A turn with one time only
-        gives that; a turn without times, or with a damaged record, gives none.
+        The times of its first and last word if the turn has them. Otherwise they are interpolated
+        by characters between the known times around them. A turn with a single time gives that
+        time; a turn without times, or with a damaged layout, gives None.
     """
     try:
         return _find_times(turn, start, end)
@@ -61,7 +61,7 @@ def _find_among_words(turn: Mapping[str, Any], start: int, end: int) -> SpanTime
 
 
 def _interpolate(points: Sequence[tuple[int, int]], place: int) -> int:
-    """Return the time at a place of the text, from the two points around it."""
+    """Return the time at an offset of the text, interpolated between the points around it."""
     number = min(max(bisect_right(points, place, key=lambda point: point[0]), 1), len(points) - 1)
     (before, time_before), (after, time_after) = points[number - 1], points[number]
     share = min(max((place - before) / (after - before), 0.0), 1.0)

@@ -1,4 +1,4 @@
-"""Help with the name of a speaker that nobody in an index has."""
+"""Help with the name of a speaker that does not occur in an index."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hybrid_search.backends.types import Request
 _log = logging.getLogger(__name__)
 
 LOOKED_AT = 20
-"""Passages whose speakers are named."""
+"""Number of passages whose speakers are listed."""
 
 
 def explain_no_speaker(backend: Backend, index: str, request: Request) -> list[str]:
     """Log and return a warning that none of a request's speakers speaks near the phrase.
 
-    It names those who do, and is for a request that found nothing. Without any passage for the
-    same request of all speakers there is nothing to say.
+    Call it for a request that found nothing. The warning names the speakers of passages that the
+    same request finds without its speakers; without such passages there is no warning.
 
     Returns:
-        The warning alone, or nothing.
+        A list with the warning, or an empty list.
     """
     of_all = replace(request, span_filter=None, page_order=None)
     candidates = backend.find_candidates(index, of_all)

@@ -1,4 +1,4 @@
-"""The frozen types of a query's stages, in the order in which a query makes them."""
+"""The frozen types of a query's stages, in the order in which they are created."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ Ranks = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredPassage:
-    """A candidate with everything that its score is made of.
+    """A candidate with every component of its score.
 
-    `request` found it. `cosines` and `priors` float32 ``[spans]`` are those of all its spans,
-    `cosine` is that of the best, and `span_score` what makes it the best: with a prior the sum of
-    the two, without one the cosine itself. Fusion adds the rest: `score`, both ranks (0 for none),
-    and `parts`, the scores at alpha 0 (BM25 alone) and at alpha 1 (spans alone). `terms` is the
-    phrase's number of distinct terms. From its `block` of the list on it can be a hit.
+    `request` is the request that found it. `cosines` and `priors`, float32 ``[spans]``, cover all
+    its spans. `cosine` belongs to the best span, and `span_score` is the score by which it is best:
+    the sum of cosine and prior, or without a prior the cosine. Fusion adds the rest: `score`, both
+    ranks (0 for none), and `parts`, the scores at alpha 0 (BM25 alone) and at alpha 1 (spans
+    alone). `terms` is the phrase's number of distinct terms. `block` is the first block of the list
+    in which the passage may be a hit.
     """
 
     stored: StoredPassage
@@ -45,7 +46,7 @@ class ScoredPassage:
     def with_fusion(
         self, score: float, parts: tuple[float, float], ranks: tuple[int, int], terms: int
     ) -> ScoredPassage:
-        """Return the passage with what fusion adds; `ranks` are those of BM25 and of spans."""
+        """Return the passage with the fields that fusion adds; `ranks` are by BM25 and by spans."""
         return ScoredPassage(  # dataclasses.replace takes three times as long
             self.stored,
             self.request,
@@ -62,22 +63,22 @@ class ScoredPassage:
 
     @property
     def prior(self) -> float:
-        """What was added to the cosine of the best span."""
+        """The prior added to the cosine of the best span."""
         return self.span_score - self.cosine
 
     @property
     def sort_key(self) -> tuple[float, float, str, int]:
-        """Return the key of a total order: by score, then cosine, then id and ordinal."""
+        """Return a sort key for a total order: by score, then cosine, then id and ordinal."""
         return -self.score, -self.cosine, self.stored.document_id, self.stored.ordinal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Legs:
-    """The scores of both legs over the same passages, which a fusion takes.
+    """The scores of both legs for the same passages, the input of a fusion.
 
-    Nothing is missing, because both scores of every passage are known. `bm25` float64 ``[n]``, 0
-    where no term matches; `span` float64 ``[n]``, the score of the best span. Ranks int64 ``[n]``
-    from 1, 0 beyond the leg's window. `terms` is the phrase's number of distinct terms.
+    Both scores of every passage are known. `bm25` float64 ``[n]``, 0 where no term matches; `span`
+    float64 ``[n]``, the score of the best span. Ranks int64 ``[n]`` from 1, 0 beyond the leg's
+    window. `terms` is the phrase's number of distinct terms.
     """
 
     bm25: Scores
@@ -89,12 +90,12 @@ class Legs:
 
 
 Group = Sequence[ScoredPassage]
-"""The passages of one hit, its best first: all of a document, or a single one."""
+"""The passages of one hit, best first: those of a document, or a single passage."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PassageSpans:
-    """All spans of one passage with their places in the document.
+    """All spans of one passage with their offsets in the document.
 
     `cosines` and `priors` float32, `starts` and `ends` int32 in code points of the document, all
     ``[spans]``. Without `priors` the spans are chosen by cosine alone.
@@ -107,7 +108,7 @@ class PassageSpans:
 
     @property
     def scores(self) -> Floats:
-        """What the spans are chosen by: the sum of cosine and prior."""
+        """The scores by which spans are chosen: the sums of cosine and prior."""
         return self.cosines if self.priors is None else self.cosines + self.priors
 
     @classmethod
@@ -118,7 +119,7 @@ class PassageSpans:
         cosines: Floats,
         priors: Floats | None = None,
     ) -> Self:
-        """Return the spans of a passage that begins at `start` of its document."""
+        """Return the spans of a passage that starts at offset `start` of its document."""
         first, last = spans.bounds(codes.counts)
         offset = np.int32(start)
         return cls(
@@ -131,7 +132,7 @@ class PassageSpans:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a chosen span is: in which passage of a list, from `start` to `end` of the document."""
+    """The place of a chosen span: its passage in a list, and `start` and `end` in the document."""
 
     passage: int
     start: int
@@ -142,7 +143,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ScoreExplainer:
-    """The numbers that all scores of a query have in common."""
+    """The values shared by the score explanations of a query."""
 
     fusion: str
     alpha: float
@@ -150,10 +151,10 @@ class ScoreExplainer:
     calibration: Calibration
 
     def explain(self, best: ScoredPassage) -> dict[str, Any]:
-        """Return every number that the score of a hit's best passage is made of.
+        """Return every component of the score of a hit's best passage.
 
         ``score = alpha * spans + (1 - alpha) * bm25``, both mapped by the fusion; ``raw`` and
-        ``ranks`` have what they were mapped from.
+        ``ranks`` have the values before mapping.
         """
         explanation = {
             "fusion": self.fusion,

@@ -1,9 +1,9 @@
-"""Tell how likely a clause ends between two words, from their token vectors and the punctuation.
+"""Probabilities of clause boundaries between words, from token vectors and punctuation.
 
-Speech that was recognised by a machine often has no punctuation. But the encoder has read the
-whole turn, and where one clause ends and another begins shows in the vectors of the tokens around
-the gap: a small network on these two vectors reads it from them, once, when the text is indexed. A
-byte for each word is stored.
+Transcripts of recognised speech often lack punctuation. But the encoder has read the whole turn, so
+the vectors of the tokens around a gap between words show whether a clause ends there. A small
+network predicts this from the two vectors, once, when the text is indexed. One byte per word is
+stored.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
 Flags = NDArray[np.bool_]
 
 LEAST = np.float32(1 / 255)
-"""The least probability of a gap that is not within a token: it is stored as 1, and 0 bars ends."""
+"""The least probability of a gap not within a token. It is stored as 1; 0 bars span ends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundaryModel:
-    """A network with one hidden layer, for the vectors of one dimension.
+    """A network with one hidden layer, for vectors of one dimension.
 
     The probability is ``sigmoid(relu([a, b] @ hidden + hidden_bias) @ output + output_bias)``,
-    where a is the vector of the last token before a gap and b that of the first one after it.
+    where a is the vector of the last token before a gap and b the vector of the first token after
+    it.
 
     Attributes:
         hidden: float32 ``[2 * dimension, units]``.
         hidden_bias: float32 ``[units]``.
         output: float32 ``[units]``.
         output_bias: A number.
-        unmarked: What is left of the probability of a gap without a mark, in a text that has marks
-            elsewhere, from 0 to 1.
+        unmarked: The factor, 0 to 1, for the probability of a gap without a mark in a text that has
+            marks elsewhere.
     """
 
     hidden: Floats
@@ -49,20 +50,21 @@ class BoundaryModel:
 
     @property
     def dimension(self) -> int:
-        """The dimension of the vectors that it reads."""
+        """The dimension of the input vectors."""
         return len(self.hidden) // 2
 
 
 def boundary_probabilities(tokens: TokenCodes, model: BoundaryModel, text: str = "") -> Floats:
     """Return the probability of a clause boundary in each gap, float32 ``[words + 1]``.
 
-    Gap i lies before word i, the last gap after the last word. Where a turn begins or ends it is 1.
+    Gap i lies before word i, the last gap after the last word. The probability is 1 where a turn
+    starts or ends.
 
     Args:
         tokens: The token codes of a passage.
         model: A model for vectors of this dimension.
-        text: The passage's text. If it has punctuation, the probability of a gap is 1 at a mark,
-            0 within a token, and the model's `unmarked` share of itself elsewhere, but at least
+        text: The passage's text. If it has punctuation, the probability of a gap is 1 at a mark and
+            0 within a token; elsewhere it is multiplied by the model's `unmarked`, but is at least
             `LEAST`.
     """
     probabilities = np.ones(len(tokens.words) + 1, dtype=np.float32)
@@ -77,7 +79,7 @@ def boundary_probabilities(tokens: TokenCodes, model: BoundaryModel, text: str =
 
 
 def add_boundaries(tokens: TokenCodes, model: BoundaryModel, text: str) -> TokenCodes:
-    """Return the codes of a passage with this text, and with the boundaries in it."""
+    """Return the codes of a passage with the clause boundaries of its text."""
     probabilities = boundary_probabilities(tokens, model, text)
     return replace(tokens, boundaries=np.rint(255 * probabilities[:-1]).astype(np.uint8))
 
@@ -85,15 +87,15 @@ def add_boundaries(tokens: TokenCodes, model: BoundaryModel, text: str) -> Token
 def read_probabilities(tokens: TokenCodes) -> Floats:
     """Return the probability of a boundary in each gap, float32 ``[words + 1]``.
 
-    It is what `add_boundaries` stored; codes without boundaries are a ModelError.
+    Reads what `add_boundaries` stored. Raises ModelError for codes without boundaries.
     """
     return np.append(join_probabilities([tokens]), np.float32(1))
 
 
 def join_probabilities(token_codes: Sequence[TokenCodes]) -> Floats:
-    """Return the probability of a boundary before each word of some passages, float32 ``[words]``.
+    """Return the boundary probability before each word of several passages, float32 ``[words]``.
 
-    They are those of `read_probabilities`, read all at once.
+    The values are those of `read_probabilities`, read in one step.
 
     Raises:
         ModelError: If the codes of a passage have no boundaries.
@@ -110,7 +112,7 @@ def join_probabilities(token_codes: Sequence[TokenCodes]) -> Floats:
 
 
 def find_marks(text: str, words: Ints) -> Flags:
-    """Return which gaps between words have a mark that ends a clause, bool ``[words - 1]``.
+    """Return for each gap between words whether a mark there ends a clause, bool ``[words - 1]``.
 
     Args:
         text: A text.
@@ -127,8 +129,9 @@ def _find_gaps(text: str, words: Ints) -> NDArray[np.int8]:
 def gap_vectors(tokens: TokenCodes) -> Floats:
     """Return the vectors around each gap between words, float32 ``[words - 1, 2 * dimension]``.
 
-    A row is the vector of the last token before the gap, then that of the first one after it. A
-    word that has no token is represented by the nearest token; without any the vectors are 0.
+    A row is the vector of the last token before the gap, followed by the vector of the first token
+    after it. A word without a token is represented by the nearest token; without any tokens the
+    vectors are 0.
     """
     vectors = token_codes.vectors(tokens)
     if not len(vectors):
@@ -138,16 +141,16 @@ def gap_vectors(tokens: TokenCodes) -> Floats:
 
 
 def _gap_tokens(tokens: TokenCodes) -> tuple[Ints, Ints]:
-    """Return the last token before each gap between words and the first one after it."""
+    """Return the last token before each gap between words, and the first token after it."""
     last_token = len(tokens.codes) - 1
     before = np.clip(tokens.words[:-1, 3] - 1, 0, last_token)
     return before, np.clip(tokens.words[1:, 2], 0, last_token)
 
 
 def _predict(tokens: TokenCodes, model: BoundaryModel) -> Floats:
-    """Return what the model says of the gaps between words, float32 ``[words - 1]``.
+    """Return the model's prediction for each gap between words, float32 ``[words - 1]``.
 
-    Each token is multiplied once, whereas a word of one token stands in two rows of `gap_vectors`.
+    Multiplies each token once, whereas a one-token word appears in two rows of `gap_vectors`.
     """
     if not len(tokens.codes):
         return np.ones(len(tokens.words) - 1, dtype=np.float32)
@@ -162,9 +165,9 @@ def _predict(tokens: TokenCodes, model: BoundaryModel) -> Floats:
 
 
 def multiply(vectors: Floats, weights: Floats) -> Floats:
-    """Return ``vectors @ weights``, so many rows at a time that BLAS uses one thread.
+    """Return ``vectors @ weights``, in batches of rows small enough for BLAS to use one thread.
 
-    Beside an encoder that uses all cores, two threads wait for each other 30 times as long.
+    While an encoder uses all cores, two threads waiting for each other take 30 times as long.
     """
     product = np.empty((len(vectors), weights.shape[1]), dtype=np.float32)
     step = max(1, spans.SINGLE_THREAD_PRODUCTS // weights.size)
@@ -174,7 +177,7 @@ def multiply(vectors: Floats, weights: Floats) -> Floats:
 
 
 def _mark_gaps(probabilities: Floats, text: str, words: Ints, unmarked: float) -> Floats:
-    """Return the probabilities of the gaps with what the punctuation of `text` says of them."""
+    """Return the probabilities of the gaps, adjusted by the punctuation of `text`."""
     kinds = _find_gaps(text, words)
     has_mark = kinds == ENDS
     rest = probabilities * np.float32(unmarked) if has_mark.any() else probabilities
@@ -183,8 +186,8 @@ def _mark_gaps(probabilities: Floats, text: str, words: Ints, unmarked: float) -
 
 
 def _ends_turn(counts: Bytes) -> Flags:
-    """Return which words are the last of their turn: those with a single span.
+    """Return for each word whether it is the last of its turn, that is, has a single span.
 
-    Spans do not cross turns, so only the span of the word itself starts there.
+    Spans do not cross turns, so only the one-word span starts there.
     """
     return np.asarray(counts == 1)

@@ -1,7 +1,7 @@
-"""Tell the punctuation that ends a clause from that of abbreviations, numbers and addresses.
+"""Punctuation that ends a clause, as opposed to abbreviations, numbers and addresses.
 
-A line break ends a clause. A mark between two characters of one token, as in "10:30" or in an
-address, ends none, nor does the period of an abbreviation.
+A line break ends a clause. A mark inside a token, as in "10:30" or in an address, does not, nor
+does the period of an abbreviation.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ from hybrid_search.text.words import MASK, make_word_set
 
 _MARK = re.compile(r"[.,;:?!…—–。，、；：？！]|\s-\s")
 LINE_BREAKS = r"\n\r\v\f\x85\u2028\u2029"
-"""All line breaks, for the inside of a regular expression's brackets."""
+"""All line breaks, for use inside the brackets of a regular expression."""
 
 LINE_BREAK = re.compile(f"[{LINE_BREAKS}]")
 _PERIOD = re.compile(r"\.[\"'’”)\]]*\s+[\"'‘“(\[]*")
-"""A gap with the period of the word before it, and no other mark."""
+"""A gap with the period of the preceding word, and no other mark."""
 
 _TOKEN = re.compile(
     r"(?:https?://|www\.)[^\s<>]+|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)*|[A-Za-z]:\\[^\s<>|]+"
     rf"|{MASK}"
 )
-"""An address, or words that stand for others."""
+"""An address, or a placeholder such as ``<name>``."""
 
 _TOKEN_SIGNS = ("://", "www.", "@", "<", "[", "{", ":\\")
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,3}\.)+[^\W\d_]{1,3}")
 
 _ALWAYS = make_word_set("vs e.g i.e viz cf approx a.k.a p.o")
-"""Abbreviations that end no sentence, as something always follows."""
+"""Abbreviations that never end a sentence, because something always follows."""
 
 _TITLES = make_word_set("dr drs mr mrs ms mx prof messrs mme")
 """Abbreviations before a name."""
 
 _TITLES_OR_WORDS = make_word_set("st rep gen sen gov rev capt cpt lt col sgt hon mt ft wm")
-"""Abbreviations before a name, which also stand behind one ('Baker St.') or end a sentence."""
+"""Abbreviations before a name that may also follow a name ('Baker St.') or end a sentence."""
 
 _BEFORE_NUMBERS = make_word_set(
     "no nos nr vol p pp fig ch sec art ext apt rm tel jan feb mar apr jun jul aug sep sept oct "
     "nov dec ver v ste"
 )
-"""Abbreviations before a number; before anything else they are words that end a sentence."""
+"""Abbreviations before a number; before anything else they are words at the end of a sentence."""
 
 _OFTEN = make_word_set(
     "etc inc ltd co corp llc plc jr sr dept est min mins max hr hrs ave blvd rd bros al incl excl "
     "appt acct asst govt univ mon tue tues thu thur thurs fri a.m p.m am pm oz lb lbs ref ca st ft"
 )
-"""Abbreviations that may end a sentence: that is so if no small letter or digit follows."""
+"""Abbreviations that may end a sentence: they do unless a lowercase letter or digit follows."""
 
 _STARTERS = make_word_set(
     """
@@ -62,24 +62,24 @@ _STARTERS = make_word_set(
     will with would yes yesterday yet you your
     """
 )
-"""Words that begin a sentence, rather than a name, when they stand behind an abbreviation."""
+"""Words that start a sentence, rather than a name, after an abbreviation."""
 
 
 def find_tokens(text: str) -> list[tuple[int, int]]:
-    """Return start and end of each address and of each word that stands for others."""
+    """Return start and end of each address and each placeholder."""
     if not any(sign in text for sign in _TOKEN_SIGNS):
         return []
     return [match.span() for match in _TOKEN.finditer(text)]
 
 
 ENDS, OPEN, JOINS = 1, 0, -1
-"""Kinds of gaps: with the end of a clause, without a mark that tells, and within a token."""
+"""Kinds of gaps: a clause ends, no mark decides, and within a token."""
 
 
 def classify_gaps(text: str, words: list[list[int]]) -> Iterator[int]:
     """Yield the kind of each gap between words.
 
-    The two parts of "10:30" or of "well-known" are joined, and so are "Dr." and the name.
+    The parts of "10:30" or "well-known" are joined, and so are "Dr." and the name.
 
     Args:
         text: A text.
@@ -101,7 +101,7 @@ def classify_gaps(text: str, words: list[list[int]]) -> Iterator[int]:
 
 
 class Gap(NamedTuple):
-    """What stands between two words, the two words, and the one before them."""
+    """The text between two words, the two words, and the word before them."""
 
     text: str
     before: str
@@ -121,14 +121,14 @@ def _classify_gap(gap: Gap) -> int:
 
 
 def _joins(gap: Gap) -> bool:
-    """Return whether marks without a blank are within a token, as in "10:30" or "w...what"."""
+    """Return whether marks without a blank join a token, as in "10:30" or "w...what"."""
     if gap.word[-1].isdigit() and gap.following[0].isdigit():
         return True
     return set(gap.text) <= {".", "…"} or gap.text[0] in ".…" or "/" in gap.text or "@" in gap.text
 
 
 def _classify_period(gap: Gap) -> int:
-    """Return the kind of the gap with the period of a word."""
+    """Return the kind of a gap that has the period of a word."""
     word = gap.word.lower().rstrip(".")
     if word in _ALWAYS or (word in _BEFORE_NUMBERS and gap.following[0].isdigit()):
         return JOINS
@@ -148,5 +148,5 @@ def _classify_period(gap: Gap) -> int:
 
 
 def _may_be_name(word: str) -> bool:
-    """Return whether a word has a capital and is none that often begins a sentence."""
+    """Return whether a word is capitalized and not a frequent first word of sentences."""
     return word[0].isupper() and re.split("['’]", word.lower())[0] not in _STARTERS

@@ -1,4 +1,4 @@
-"""Dates in metadata: which strings are dates, and which of them is the day of a call."""
+"""Dates in metadata: parse them, and find the day of a call."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from hybrid_search.text.filters import leaves
 
 CALL_DATES = ("call_date", "date")
-"""Fields that usually have the day of a call, the first one preferred."""
+"""Fields that usually hold the day of a call, in order of preference."""
 
 _ISO_8601 = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ]\d\d:?\d\d.*)?", re.DOTALL)
 
 
 def parse_date(value: object) -> date | None:
-    """Return the day of a date or a time in ISO 8601, None for anything else."""
+    """Return the day of an ISO 8601 date or time, None for anything else."""
     match = _ISO_8601.fullmatch(value) if isinstance(value, str) else None
     try:
         return date.fromisoformat(match[1]) if match else None
@@ -27,7 +27,7 @@ def parse_date(value: object) -> date | None:
 def find_call_date(metadata: Mapping[str, Any]) -> date | None:
     """Return the day of a call: one of `CALL_DATES`, else the first date in its metadata.
 
-    An InputError of `leaves`, for a value that no backend can store, passes through.
+    Raises the InputError of `leaves` for a value that no backend can store.
     """
     days: dict[str, date] = {}
     for name, _, value in leaves(metadata):

@@ -1,9 +1,9 @@
-"""Check `where`, the conditions on metadata, against an index's fields before a backend sees it.
+"""Validation of `where`, the conditions on metadata, against the fields of an index.
 
 ``{"sector": "bank", "customer.tier": ["gold", "silver"], "date": {"gte": "2026-01-01"}}``: every
-condition must hold; a list of values holds if one of them does. A list in the metadata matches if
-one of its elements does. The field ``id`` is the document's id. Dates and numbers are compared by
-their values, also where the metadata has them as texts (`text.values`).
+condition must hold; a list of values means any of them. A list in the metadata matches if one of
+its elements does. The field ``id`` is the document's id. Dates and numbers are compared by value,
+even if the metadata has them as text (`text.values`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 NOT_EQUAL, EXISTS = "ne", "exists"
 ID = "id"
 FindUser = Callable[[str, str], str | None]
-"""Returns the id of a document that uses a field of this name as this type, None if none does."""
+"""Returns the id of a document that uses a field with this type, or None."""
 REINDEX = ". If no document of the index has it so any more, reindex frees it"
 INTEGER_LIMIT = 2**63
-"""Integers of 64 bits lie below this limit, and not below its negative."""
+"""64-bit integers are less than this limit, and not less than its negative."""
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "gt": operator.gt,
@@ -40,9 +40,9 @@ _TEXT_RANKS = {kind: rank for rank, kind in enumerate(FORMS)}
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Bounds that a value must be within: pairs of gt, gte, lt or lte and a bound.
+    """Bounds for a value: pairs of gt, gte, lt or lte and a bound.
 
-    Without `bounds` any value is. `form` says what of the value is compared.
+    Without `bounds` any value matches. `form` says which form of the value is compared.
     """
 
     bounds: tuple[tuple[str, Scalar], ...] = ()
@@ -51,9 +51,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A field that must have one of `values`, or a value within one of `ranges`.
+    """A condition on a field: it must have one of `values`, or a value within one of `ranges`.
 
-    If it `is_negated`, no value of the field may be so.
+    If `is_negated`, no value of the field may match.
     """
 
     field: str
@@ -65,10 +65,10 @@ class Condition:
 def compile_where(
     where: Mapping[str, Any] | None, fields: Mapping[str, str]
 ) -> tuple[Condition, ...]:
-    """Return the conditions of `where`, in the order of their names.
+    """Return the conditions of `where`, ordered by field name.
 
-    `fields` are those of the index: name -> string, numeric string, date, number, boolean or
-    object. Raises UsageError if a field or value does not fit them.
+    `fields` maps each field of the index to its type: string, numeric string, date, number, boolean
+    or object. Raises UsageError if a field or value does not fit them.
     """
     all_fields = {**fields, ID: "string"}
     criteria = sorted(check_where(where).items())
@@ -80,7 +80,7 @@ def compile_where(
 
 
 def check_where(where: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return `where`, empty for None, after the checks that need no index.
+    """Return `where` ({} for None) after the checks that need no index.
 
     Raises:
         UsageError: If it is not a mapping, or a comparison is empty or unknown.
@@ -114,7 +114,7 @@ def _check_comparisons(name: str, comparisons: Mapping[str, Any]) -> None:
 
 
 def matches_condition(condition: Condition, id: str, metadata: Mapping[str, Any]) -> bool:
-    """Return True if a document of this `id` and `metadata` fulfils `condition`."""
+    """Return whether a document with this `id` and `metadata` fulfils `condition`."""
     values = [id] if condition.field == ID else _field_values(metadata, condition.field)
     return any(_passes(value, condition) for value in values) != condition.is_negated
 
@@ -136,16 +136,16 @@ def _is_within(value: Any, limits: Range) -> bool:
 
 
 def list_alternatives(criterion: Any) -> Sequence[Any]:
-    """Return the values of which a field must have one, as a list even for a single value."""
+    """Return the allowed values of a field, as a list even for a single value."""
     is_list = isinstance(criterion, Sequence) and not isinstance(criterion, str)
     return criterion if is_list else [criterion]
 
 
 def _find_kind(name: str, fields: Mapping[str, str]) -> str:
-    """Return the type of a field that can be filtered on.
+    """Return the type of a filterable field.
 
     Raises:
-        UsageError: If there is none of this name.
+        UsageError: If there is no such field.
     """
     kind = fields.get(name, "object")
     if kind == "object":
@@ -158,9 +158,9 @@ def _find_kind(name: str, fields: Mapping[str, str]) -> str:
 
 
 def compile_criterion(name: str, criterion: Any, kind: str) -> Iterator[Condition]:
-    """Yield the conditions that a field of this type must fulfil by one entry of `where`.
+    """Yield the conditions of one entry of `where` on a field of this type.
 
-    UsageError is raised if the criterion does not fit the type.
+    Raises UsageError if the criterion does not fit the type.
     """
     if not isinstance(criterion, Mapping):
         yield _equal(name, criterion, kind)
@@ -177,8 +177,8 @@ def compile_criterion(name: str, criterion: Any, kind: str) -> Iterator[Conditio
 def _equal(name: str, criterion: Any, kind: str) -> Condition:
     """Return the condition that a field has one of the values of `criterion`.
 
-    A date that is given as a text is compared as one, so that a day stands for all its times; any
-    other text is compared as it is written.
+    A date given as text is compared as a date, so a day includes all its times; any other text is
+    compared literally.
     """
     values: list[Scalar] = []
     ranges: list[Range] = []
@@ -193,12 +193,12 @@ def _equal(name: str, criterion: Any, kind: str) -> Condition:
 
 
 def _write_date(value: Any) -> Any:
-    """Return a date or time as a text, and anything else as it is."""
+    """Return a date or time as text, and anything else unchanged."""
     return value.isoformat() if isinstance(value, date) else value
 
 
 def _build_range(name: str, bounds: Sequence[tuple[str, Any]], kind: str) -> Range:
-    """Return the range between bounds, in the form that a field of this type is compared in."""
+    """Return the range between bounds, in the form in which a field of this type is compared."""
     form = FORMS.get(kind, "written")
     texts = [(key, _write_date(bound)) for key, bound in bounds]
     if form == "dates":
@@ -213,10 +213,10 @@ def _build_range(name: str, bounds: Sequence[tuple[str, Any]], kind: str) -> Ran
 
 
 def _convert_time(name: str, key: str, bound: Any) -> tuple[str, int]:
-    """Return a bound in microseconds; that of a day or month is where it begins or ends.
+    """Return a bound in microseconds: for a day or month its start or end.
 
     Raises:
-        UsageError: If it is no date.
+        UsageError: If it is not a date.
     """
     period = read_period(bound) if isinstance(bound, str) else None
     if period is None:
@@ -229,7 +229,7 @@ def _convert_time(name: str, key: str, bound: Any) -> tuple[str, int]:
 
 
 def _check_text_bound(name: str, bound: Any) -> None:
-    """Raise UsageError for a date or a number as a bound of texts of which none is one."""
+    """Raise UsageError for a date or number as the bound of a plain string field."""
     is_date = isinstance(bound, str) and read_period(bound) is not None
     if is_date or (isinstance(bound, str) and read_number(bound) is not None):
         raise UsageError(
@@ -239,7 +239,7 @@ def _check_text_bound(name: str, bound: Any) -> None:
 
 
 def _convert_value(name: str, value: Any, kind: str) -> Scalar:
-    """Return `value` as the field's type; text from a command line is read as number or boolean.
+    """Return `value` as the field's type; text from a command line may be a number or boolean.
 
     Raises:
         UsageError: If the value does not have the field's type.
@@ -267,7 +267,7 @@ def _has_surrogate(text: str) -> bool:
 
 
 def _integer(value: Any) -> int:
-    """Return `value` as an integer of 64 bits; as a float a large one would lose digits.
+    """Return `value` as a 64-bit integer, without going through float, which would lose digits.
 
     Raises:
         OverflowError: If it does not fit into 64 bits.
@@ -285,18 +285,18 @@ def new_fields(
     *,
     can_free: bool = False,
 ) -> dict[str, str]:
-    """Return name and type of each field of `metadata` that the index has not, or not so.
+    """Return the fields of `metadata`, with types, that are new to the index or change type.
 
     Args:
         existing_fields: The fields of the index.
-        metadata: The metadata of a document.
-        find_user: Returns a document that uses a field as its type in the index.
-        can_free: Whether the store can change the type of a field. It is free then if no document
-            uses it.
+        metadata: The metadata of a new document.
+        find_user: Function that returns a document that uses a field as its type in the index.
+        can_free: Whether the store can change the type of a field that no document uses. It is
+            refused only if `find_user` finds one.
 
     Raises:
-        InputError: If a field has another type in the index, or two types here. Servers refuse
-            that as well.
+        InputError: If a field has another type in the index, or two types in `metadata`. Servers
+            refuse that as well.
     """
     new: dict[str, str] = {}
     for name, kind, _ in leaves(metadata):
@@ -317,16 +317,16 @@ def new_fields(
 
 
 def widen(kind: str, other_kind: str) -> str | None:
-    """Return the type of a field that has values of both types; None if none can have them."""
+    """Return a field type that can hold values of both types, or None."""
     if kind in _TEXT_RANKS and other_kind in _TEXT_RANKS:
         return max(kind, other_kind, key=_TEXT_RANKS.__getitem__)
     return kind if kind == other_kind else None
 
 
 def read_typed_values(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Form, Scalar]]:
-    """Yield dotted name, form and value of all that conditions compare in `metadata`.
+    """Yield dotted name, form and value of everything in `metadata` that conditions compare.
 
-    A text that is a date or a number comes twice: as it is written, and as what it is.
+    Text that holds a date or number is yielded twice: as written, and as its value.
     """
     for name, kind, value in leaves(metadata):
         if value is None:
@@ -343,7 +343,7 @@ def leaves(
     """Yield dotted name, type and value of everything in `metadata`.
 
     A list yields each element; an object yields itself without a value, then its leaves. A key with
-    a dot in it is read as a path into objects, as servers do. Raises InputError for a value that no
+    a dot is read as a path into objects, as on servers. Raises InputError for a value that no
     backend can store.
     """
     for key, value in metadata.items():
@@ -358,7 +358,7 @@ def leaves(
 
 
 def _parents(name: str, key: str) -> Iterator[str]:
-    """Return the names of the objects that a dotted key leads through. Raises InputError."""
+    """Return the names of the objects along a dotted key; raise InputError for an empty step."""
     steps = key.split(".")
     if not all(step.strip() for step in steps):
         raise InputError(

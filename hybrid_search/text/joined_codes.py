@@ -1,7 +1,7 @@
-"""Join the token codes of many passages, so that numpy's cost per call is paid once for all.
+"""Joined token codes of many passages, to pay numpy's cost per call only once.
 
-Passages that are read to be scored are joined from their stored bytes: arrays of each of them
-would take longer to make than to score, and most of the passages are not wanted after that.
+Passages that are read for scoring are joined directly from their stored bytes. Building the arrays
+of each passage would take longer than scoring it, and most passages are not needed afterwards.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
 
 HEADER = struct.Struct("<4sHHIII")
-"""Magic, version, dimension, and the numbers of words, tokens and spans."""
+"""Magic, version, dimension, number of words, number of tokens, number of spans."""
 
 MAGIC = b"HST1"
 VERSIONS = (1, 2)
@@ -40,27 +40,28 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinedCodes:
-    """Sound passages as one, and the number of spans of each.
+    """Undamaged passages joined into one, and the number of spans of each.
 
-    The words of `tokens` name tokens of the joined codes. Their character offsets mean nothing.
+    The words of `tokens` refer to tokens of the joined codes. Their character offsets are
+    meaningless.
     """
 
     tokens: TokenCodes
     span_counts: Sequence[int]
 
     def split(self, spans: Floats) -> list[Floats]:
-        """Return the numbers of all spans passage by passage."""
+        """Split the values of all spans by passage."""
         return split_spans(spans, self.span_counts)
 
 
 def split_spans(spans: Floats, span_counts: Sequence[int]) -> list[Floats]:
-    """Return the numbers of all spans passage by passage, of which each has so many."""
+    """Split the values of all spans by passage, given the number of spans of each."""
     ends = np.cumsum([0, *span_counts]).tolist()
     return [spans[first:after] for first, after in pairwise(ends)]
 
 
 def join_sound(passages: Sequence[TokenCodes], dimension: int) -> JoinedCodes | None:
-    """Return the passages as one, or None if one of them is damaged."""
+    """Join the passages, or return None if one of them is damaged."""
     if any(passage.codes.shape[1] != dimension for passage in passages):
         return None
     words = np.concatenate([passage.words for passage in passages])
@@ -77,7 +78,7 @@ def join_sound(passages: Sequence[TokenCodes], dimension: int) -> JoinedCodes | 
 
 
 def join_stored(stored: Sequence[bytes], dimension: int) -> JoinedCodes | None:
-    """Return the passages whose bytes are `stored` as one, or None if one of them is damaged."""
+    """Join the passages with these `stored` bytes, or return None if one of them is damaged."""
     if min(map(len, stored)) < HEADER.size:
         return None
     headers = np.frombuffer(b"".join([data[: HEADER.size] for data in stored]), _HEADERS)
@@ -103,7 +104,7 @@ def join_stored(stored: Sequence[bytes], dimension: int) -> JoinedCodes | None:
 def _are_whole(
     stored: Sequence[bytes], headers: NDArray[np.void], dimension: int, ends: Counts
 ) -> bool:
-    """Return whether all are of this format and dimension, and end where their headers say."""
+    """Return whether all have this format and dimension, and the length that their headers say."""
     has_format = (headers["magic"] == MAGIC) & np.isin(headers["version"], VERSIONS)
     is_expected = has_format & (headers["dimension"] == dimension)
     return bool(is_expected.all()) and np.array_equal(ends, [len(data) for data in stored])
@@ -112,7 +113,7 @@ def _are_whole(
 def _find_edges(
     headers: NDArray[np.void], dimension: int, words: Counts, tokens: Counts, spans: Counts
 ) -> Counts:
-    """Return where the arrays of each passage begin, and the bytes end, int64 ``[7, passages]``."""
+    """Return the offsets of each passage's arrays and of its end, int64 ``[7, passages]``."""
     widths = (
         np.full(len(headers), HEADER.size),
         words * 4 * WORDS.itemsize,
@@ -131,9 +132,9 @@ def _check(
     token_counts: Sequence[int],
     span_counts: Sequence[int],
 ) -> JoinedCodes | None:
-    """Return joined passages with words that name the joined tokens, None if one is damaged.
+    """Return joined passages with words that refer to joined tokens, None if one is damaged.
 
-    The words of `joined` still name tokens of their own passage.
+    The words of `joined` still refer to tokens of their own passage.
     """
     token_ends = np.cumsum(token_counts, dtype=np.int32)
     shifts = np.repeat(token_ends - np.array(token_counts, dtype=np.int32), word_counts)
@@ -150,7 +151,7 @@ def _check(
 
 
 def _names_own_tokens(words: Ints, first_tokens: Ints, token_ends: Ints) -> bool:
-    """Return whether each word's tokens are among those of its passage."""
+    """Return whether each word's tokens lie in its own passage."""
     first, after = words[:, 2], words[:, 3]
     return bool(
         np.all(first >= first_tokens) and np.all(after <= token_ends) and np.all(first <= after)
@@ -158,7 +159,7 @@ def _names_own_tokens(words: Ints, first_tokens: Ints, token_ends: Ints) -> bool
 
 
 def _has_own_spans(counts: Bytes, word_counts: Sequence[int], span_counts: Sequence[int]) -> bool:
-    """Return whether spans end at words of their passage, and each has its inverse norm."""
+    """Return whether spans end within their passage, and each has an inverse norm."""
     word_ends = np.cumsum(word_counts)
     spans_before = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     after_last_words = np.arange(len(counts)) + counts
@@ -167,7 +168,7 @@ def _has_own_spans(counts: Bytes, word_counts: Sequence[int], span_counts: Seque
 
 
 def _has_numbers(tokens: TokenCodes) -> bool:
-    """Return whether scales and norms are numbers that `pack` can have made.
+    """Return whether scales and norms are values that `pack` can produce.
 
     The mean length of a passage's vectors is 1, so none is longer than their number.
     """

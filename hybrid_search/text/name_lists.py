@@ -1,4 +1,4 @@
-"""Lists of names in messages: all of a few, and of many those that are most like a given one."""
+"""Lists of names in messages: all names if there are few, else those most like a given one."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Collection
 from difflib import get_close_matches
 
 ALL_NAMES = 20
-"""Up to so many names are listed."""
+"""Up to this many names are listed in full."""
 CLOSE_NAMES = 5
-"""Names that are listed of more."""
+"""Number of names listed if there are more than `ALL_NAMES`."""
 COMPARED_NAMES = 10_000
-"""Names that are compared at most; all of them take a tenth of a second."""
+"""Maximum number of names compared, which takes a tenth of a second."""
 
 
 def list_names(names: Collection[str], word: str = "") -> str:
-    """Return `names` for a message: those like `word` if there are many, and how many others.
+    """Return `names` for a message; if there are many, only those like `word` and a count.
 
-    Without a name like it they are the first.
+    Without a similar name, the first names are listed.
     """
     if len(names) <= ALL_NAMES:
         return ", ".join(names) or "none"

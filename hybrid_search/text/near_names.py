@@ -1,4 +1,4 @@
-"""Find the name that somebody meant by a name that does not exist."""
+"""Suggestions for names that do not exist."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ SYNONYMS: tuple[frozenset[str], ...] = tuple(
         "verify check fsck",
     )
 )
-"""Words that search systems use for one thing, each group with the name that it has here."""
+"""Synonyms in other search systems, grouped by the name used here."""
 
 
 def find_near_name(name: str, known_names: Sequence[str]) -> str | None:
-    """Return the known name that means or is spelled nearly the same as a name, None if none is.
+    """Return the known name with a similar meaning or spelling, or None.
 
-    Dashes count as underscores, and leading ones not at all.
+    Dashes count as underscores; leading dashes are ignored.
     """
     names_by_word = {_normalize(known): known for known in known_names}
     word = _normalize(name)
@@ -57,7 +57,7 @@ def find_near_name(name: str, known_names: Sequence[str]) -> str | None:
 
 
 def hint_name(name: str, known_names: Sequence[str]) -> str:
-    """Return the end of a message about an unknown name: the one that is meant, or all of them."""
+    """Return the end of a message about an unknown name: a suggestion, or all known names."""
     near_name = find_near_name(name, known_names)
     return f"did you mean {near_name!r}?" if near_name else f"use {', '.join(known_names)}"
 

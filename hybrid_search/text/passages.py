@@ -1,12 +1,11 @@
 """Split documents into passages of whole turns, so that no span crosses two passages.
 
 Turns are packed into passages of up to `PASSAGE_WORDS`. Only a turn longer than `WINDOW_WORDS` is
-cut, into pieces of equal size. A piece also holds the next `MAX_WORDS` - 1 words, in which its
-spans may end. A span belongs to the piece that holds its first word: no span is lost, and none is
-counted twice.
+cut, into pieces of equal size. A piece also includes the next `MAX_WORDS` - 1 words, in which its
+spans may end. A span belongs to the piece with its first word, so no span is lost or counted twice.
 
-What is no ordinary text, such as a log in one line, is cut by its characters, too: memory and time
-grow with the length of a text, whatever it consists of.
+Unusual text, such as a log on one line, is also cut by characters, so memory and time grow only
+with the length of a text, whatever its content.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ WINDOW_WORDS = 160
 """Fits 256 word pieces in speech and prose; otherwise the encoder cuts the window once more."""
 
 LEFT_WORDS = 10
-"""Words before a piece that the encoder also reads, as context for the first words of the piece."""
+"""Words before a piece that the encoder reads as context for the first words of the piece."""
 
 PIECE_WORDS = WINDOW_WORDS - LEFT_WORDS - (MAX_WORDS - 1)
 
 MAX_CHARACTERS = 2_000
-"""The most characters of a passage, and of the words in which the spans of a piece begin.
+"""Maximum characters of a passage, and of the words in which the spans of a piece start.
 
-`WINDOW_WORDS` of ordinary text have about 900.
+`WINDOW_WORDS` words of ordinary text have about 900.
 """
 
 EDGE_CHARACTERS = 500
-"""How many characters a piece has at most before and behind these words; 19 words have 110."""
+"""Maximum characters of a piece before and after these words; 19 words have about 110."""
 
 BATCH_CHARACTERS = 64 * 640
-"""The most characters of passages that are encoded together, unless it is a single passage.
+"""Maximum characters of passages encoded together, unless it is a single passage.
 
 The vectors of as many tokens take 63 MB. 64 ordinary passages have 30,000 characters.
 """
@@ -58,7 +57,7 @@ _LABEL = re.compile(
     rf"(?:{_NAME}(?:[ \t]{_TIME})?[*_]*[:：](?![/\\])|[\[<](?:v )?{_NAME}[\]>]"
     r"|[^\W\d_]\w{0,30}(?:\t| [-–] ))"
 )
-"""The name of a speaker at the beginning of a line, behind a time if there is one."""
+"""The name of a speaker at the start of a line, optionally after a time."""
 
 Item = TypeVar("Item")
 
@@ -66,7 +65,7 @@ Item = TypeVar("Item")
 def split(document: Document) -> Iterator[Passage]:
     """Yield the passages of `document`, numbered from 0.
 
-    Turns without a word are left out. A document without any word is one passage without parts.
+    Turns without a word are left out. A document without a word becomes one passage without parts.
     """
     ordinal = 0
     for parts in _pack_parts(document):
@@ -79,12 +78,12 @@ def split(document: Document) -> Iterator[Passage]:
 def split_batches(
     items: Iterable[Item], size: int, get_passage: Callable[[Item], Passage]
 ) -> Iterator[list[Item]]:
-    """Yield the items in batches of at most `size`, and of at most `BATCH_CHARACTERS`.
+    """Yield batches of at most `size` items and at most `BATCH_CHARACTERS`.
 
     Args:
-        items: Passages, or objects that have one each.
-        size: The most items of a batch.
-        get_passage: Returns the passage of an item.
+        items: Passages, or objects that have a passage each.
+        size: The maximum number of items in a batch.
+        get_passage: Function that returns the passage of an item.
     """
     batch: list[Item] = []
     characters = 0
@@ -115,7 +114,7 @@ def _pack_parts(document: Document) -> Iterator[tuple[Part, ...]]:
 
 
 def _is_full(parts: Sequence[Part], size: int, part: Part) -> bool:
-    """Return whether a passage of some parts, with `size` words, has no room for one more."""
+    """Return whether a passage of `size` words in some parts has no room for another part."""
     has_room = size + len(part.words) <= PASSAGE_WORDS
     return not has_room or part.end - parts[0].start > MAX_CHARACTERS
 
@@ -136,7 +135,7 @@ def _parts(number: int, turn: Turn) -> Iterator[Part]:
 
 
 def _find_breaks(turn: Turn, word_bounds: Ints) -> tuple[int, ...]:
-    """Return the words, but the first, that begin a line with the name of its speaker."""
+    """Return the words, except the first, that start a line with the name of its speaker."""
     if not LINE_BREAK.search(turn.text):
         return ()
     starts = [turn.start + match.start() for match in _LABEL.finditer(turn.text)]
@@ -165,7 +164,7 @@ def _piece_bounds(word_bounds: Ints) -> Iterator[tuple[int, int]]:
 
 
 def _piece(number: int, turn: Turn, word_bounds: Ints, first: int, last: int) -> Part:
-    """Return the part with words `first` to `last` of a turn, and those its spans may end in.
+    """Return the part with words `first` to `last` of a turn, and the words where spans may end.
 
     At the turn's own start and end, the punctuation around the words is included.
     """

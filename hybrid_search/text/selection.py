@@ -1,4 +1,4 @@
-"""Which documents `where` selects before there is an index, by the fields that each has itself."""
+"""Selection of documents by `where` without an index, by each document's own fields."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from hybrid_search.text.filters import (
 
 
 def matches_where(where: Mapping[str, Any], id: str, metadata: Mapping[str, Any]) -> bool:
-    """Return True if a document fulfils `where`, judged by its own fields and not an index's.
+    """Return whether a document fulfils `where`, judged by its own fields instead of an index's.
 
-    A field that the document does not have, or has with another type, fulfils only ``ne`` and
+    A field that is missing from the document, or has another type, fulfils only ``ne`` and
     ``{"exists": False}``.
     """
     if not where:
@@ -46,7 +46,7 @@ def matches_where(where: Mapping[str, Any], id: str, metadata: Mapping[str, Any]
 
 
 def _split_possible(name: str, criterion: Any, kind: str) -> Iterator[tuple[list[Condition], bool]]:
-    """Yield the conditions of a criterion that fit a type: alternatives, and if none may hold."""
+    """Yield a criterion's alternative conditions that fit a type, and whether they are negated."""
     if not isinstance(criterion, Mapping):
         yield _list_possible(name, list_alternatives(criterion), kind), False
         return

@@ -1,7 +1,7 @@
-"""Which spans count: those of some speakers, and none that is nearer to what is not meant.
+"""The filter of spans: by speaker, and by phrases that are not meant.
 
-It acts before the best span of a passage is taken: a span that does not count has the cosine
-`-inf`, so it is neither the best of its passage nor shown.
+It applies before the best span of a passage is chosen. A filtered span gets the cosine `-inf`, so
+it is neither the best of its passage nor shown.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ LEFT_OUT = np.float32(-np.inf)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanFilter:
-    """Which spans of a phrase count.
+    """A filter that decides which spans count for a phrase.
 
     Attributes:
-        speakers: Whose spans count, by their exact names; empty for those of all.
+        speakers: Exact names of the speakers whose spans count; empty for all speakers.
         not_vectors: The unit vectors of phrases that are not meant, each float32 ``[dimension]``.
     """
 
@@ -36,10 +36,10 @@ class SpanFilter:
     def apply(
         self, cosines: Iterable[Floats | None], passages: Sequence[TokenCodes]
     ) -> Iterator[Floats | None]:
-        """Yield the cosines of each passage, `LEFT_OUT` for the spans that do not count.
+        """Yield the cosines of each passage, with `LEFT_OUT` for spans that do not count.
 
         Args:
-            cosines: Those of all spans of each passage; None where its codes are damaged.
+            cosines: The cosines of all spans of each passage; None where its codes are damaged.
             passages: The codes of the passages, with `turns` if speakers matter.
         """
         opposed = [
@@ -58,19 +58,19 @@ class SpanFilter:
             yield np.where(counts, own, LEFT_OUT)
 
     def find_words(self, tokens: TokenCodes) -> Flags:
-        """Return which words of a passage are said by one of the speakers, bool ``[words]``."""
+        """Return for each word of a passage whether a speaker says it, bool ``[words]``."""
         return find_words_of(self.speakers, tokens.turns, len(tokens.words))
 
 
 def find_words_of(
     speakers: Sequence[str], turns: Sequence[tuple[int, str | None]], words: int
 ) -> Flags:
-    """Return which words of a passage are said by `speakers`, bool ``[words]``.
+    """Return for each word of a passage whether one of `speakers` says it, bool ``[words]``.
 
     Args:
         speakers: Their exact names.
         turns: The first word and the speaker of each turn, in order.
-        words: How many words there are.
+        words: The number of words.
     """
     flags = np.zeros(words, dtype=np.bool_)
     for first, speaker in turns:
@@ -79,7 +79,7 @@ def find_words_of(
 
 
 def is_nearer(not_meant: Floats, meant: Floats) -> Flags:
-    """Return which spans are nearer to a phrase that is not meant; of equal ones none is."""
+    """Return for each span whether it is nearer to the unwanted phrase; ties are not."""
     return np.asarray(not_meant > meant)
 
 

@@ -1,14 +1,15 @@
-"""How well the ends and the length of each span fit those of what people mark.
+"""A prior for spans: how well their ends and length fit the spans that people mark.
 
-People mark clauses. Where the cosine alone decides, the best span is short and literal: the word
-"hold" for "waiting on hold". With p the probability of a clause boundary in each gap between words,
-the prior of the n words i..j is ::
+People mark clauses. By cosine alone, the best span is short and literal: the word "hold" for
+"waiting on hold". With p the probability of a clause boundary in each gap between words, the prior
+of the n words i..j is ::
 
     ends * (p[i] + p[j + 1]) - inside * (p[i + 1] + ... + p[j]) + length * ln(n)
 
-An end within a token, as behind the 10 of "10:30", costs `WITHIN_TOKEN` more; p is 0 there alone.
-The sum over the inner gaps is a difference of running sums. So the prior of all spans costs as much
-as their cosines, and the search stays exact. A passage's score is that of its best span.
+An end within a token, such as after the 10 of "10:30", costs `WITHIN_TOKEN` more; p is 0 only
+there. The sum over the inner gaps is a difference of running sums, so the prior of all spans costs
+as much as their cosines, and the search stays exact. The score of a passage is the score of its
+best span.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ LOGARITHMS = np.log(np.arange(1, spans.MAX_WORDS + 1))
 """The natural logarithm of each number of words."""
 
 WITHIN_TOKEN = 0.5
-"""What an end within a token costs, in units of cosine: more than a word fewer can gain."""
+"""The cost of an end within a token, in units of cosine: more than dropping a word can gain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,10 +37,10 @@ class SpanPrior:
     """The boundary model and the weights of a prior, in units of cosine.
 
     Attributes:
-        boundaries: Gives the probability of a clause boundary in each gap.
-        ends: What a certain boundary at an end of a span is worth.
-        inside: What a certain boundary inside a span costs.
-        length: What a span gains by having e times as many words.
+        boundaries: The model that predicts the probability of a clause boundary in each gap.
+        ends: The gain for a certain boundary at an end of a span.
+        inside: The cost of a certain boundary inside a span.
+        length: The gain for multiplying the number of words by e.
     """
 
     boundaries: BoundaryModel
@@ -54,8 +55,8 @@ class SpanPrior:
     def score_passages(self, token_codes: Sequence[TokenCodes]) -> Iterator[Floats]:
         """Yield the prior of every span of each passage, see `score_spans`.
 
-        Some passages are scored together, which pays numpy's cost per call once. The codes must be
-        sound.
+        Passages are scored in batches, to pay numpy's cost per call once. The codes must be
+        undamaged.
         """
         for start in range(0, len(token_codes), JOIN_PASSAGES):
             block = token_codes[start : start + JOIN_PASSAGES]
@@ -67,7 +68,7 @@ class SpanPrior:
         """Return the prior of every span, float32 ``[spans]``.
 
         Args:
-            probabilities: Of a boundary in each gap, float32 ``[words + 1]``.
+            probabilities: The probability of a boundary in each gap, float32 ``[words + 1]``.
             counts: The number of spans that start at each word, uint8 ``[words]``.
         """
         running = np.cumsum(probabilities, dtype=np.float64)[:-1]

@@ -1,11 +1,11 @@
-"""Score every span of 1..`MAX_WORDS` words exactly, without building a single span vector.
+"""Exact scores of every span of 1..`MAX_WORDS` words, without building any span vector.
 
 The vector of a span is the mean of its tokens' vectors (SLICE). With P the running sum of ``H @ q``
 and S that of ``H``, the cosine of a unit query q with the mean of tokens i..j is ``(P[j] - P[i]) /
 |S[j] - S[i]|``: the mean's 1/(j-i) cancels. The norms do not depend on the query, so they are
 stored, and a query costs one product and one subtraction per span.
 
-A span is made of whole words and never crosses a turn. Spans are numbered word by word, and for
+A span consists of whole words and never crosses a turn. Spans are numbered word by word, and for
 each word from the shortest span to the longest.
 """
 
@@ -22,16 +22,16 @@ MAX_WORDS = 20
 """The longest span in words (K). SLICE uses 20; on its task 10 to 35 are within .002."""
 
 BLOCK_WORDS = 128
-"""Words whose spans are measured together.
+"""Number of words whose spans are measured together.
 
-A passage has 80 words, or a little more than 128 if it is a piece of a long turn.
+A passage has up to 80 words, or a little more than 128 if it is a piece of a long turn.
 """
 
 GRAM_TOKENS = 1024
-"""Tokens whose dot products with each other are in memory at once: 8 MB in float64."""
+"""Number of tokens whose pairwise dot products are in memory at once: 8 MB in float64."""
 
 SINGLE_THREAD_PRODUCTS = 4 * 65536
-"""Multiplications up to which OpenBLAS uses one thread.
+"""Number of multiplications up to which OpenBLAS uses one thread.
 
 It is ``GEMM_MULTITHREAD_THRESHOLD`` times ``SMP_THRESHOLD_MIN`` of OpenBLAS.
 """
@@ -42,7 +42,7 @@ Index = NDArray[np.intp]
 def counts(words: int, core: int, breaks: Sequence[int] = ()) -> Bytes:
     """Return the number of spans that start at each word of a part, uint8 ``[words]``.
 
-    Spans end in the part, and none starts after its core. None holds both the word of one of
+    Spans end within the part, and none starts after its core. No span contains both a word of
     `breaks` and the word before it.
     """
     ends = np.array([*breaks, words])
@@ -83,7 +83,7 @@ def running_sums(vectors: Floats) -> Floats:
     `vectors` is float32 ``[tokens, dimension]``.
     """
     sums = np.zeros((len(vectors) + 1, vectors.shape[1]), dtype=np.float32)
-    # Row by row: np.cumsum goes down the columns, which takes more than twice as long.
+    # Row by row: np.cumsum works down the columns, which takes more than twice as long.
     for row, vector in enumerate(vectors):
         np.add(sums[row], vector, out=sums[row + 1])
     return sums
@@ -93,8 +93,8 @@ def norms(vectors: Floats, tokens: Ints, counts: Bytes) -> Floats:
     """Return the length of the sum of each span's token vectors, float32 ``[spans]``.
 
     `vectors` is float32 ``[tokens, dimension]`` and `tokens` int32 ``[words, 2]`` as returned by
-    `token_bounds`. Words are processed in blocks of `BLOCK_WORDS`, together with the words that
-    their spans end in: memory then grows with the tokens, not with the spans.
+    `token_bounds`. Words are processed in blocks of `BLOCK_WORDS`, together with the words in which
+    their spans end, so memory grows with the tokens, not with the spans.
     """
     block_norms = [np.zeros(0, dtype=np.float32)]
     for start in range(0, len(counts), BLOCK_WORDS):
@@ -109,10 +109,10 @@ def norms(vectors: Floats, tokens: Ints, counts: Bytes) -> Floats:
 def _norms(vectors: Floats, tokens: Ints, counts: Bytes) -> Floats:
     """Return the `norms` of the spans that start at the first ``len(counts)`` words.
 
-    The squared length is the sum of all dot products between the span's tokens, which is a square
-    on the diagonal of the Gram matrix. With T the matrix's running sums along both axes (a
-    summed-area table), it is ``T[j, j] + T[i, i] - 2 T[i, j]`` for tokens i up to j. T is float64,
-    because its entries are up to 10,000 times as large as the difference.
+    The squared length is the sum of all dot products between the span's tokens, a square block on
+    the diagonal of the Gram matrix. With T the matrix's running sums along both axes (a summed-area
+    table), it is ``T[j, j] + T[i, i] - 2 T[i, j]`` for tokens i up to j. T is float64, because its
+    entries are up to 10,000 times as large as the difference.
     """
     if len(vectors) > GRAM_TOKENS:
         vectors, tokens = _merge_tokens(vectors, tokens)
@@ -131,10 +131,10 @@ def _norms(vectors: Floats, tokens: Ints, counts: Bytes) -> Floats:
 
 
 def _gram(vectors: Floats) -> Floats:
-    """Return ``vectors @ vectors.T`` as a sum of products that BLAS computes in one thread each.
+    """Return ``vectors @ vectors.T`` as a sum of products that BLAS each computes in one thread.
 
-    Beside an encoder that uses all cores, a product of two threads waits for the slower thread and
-    took 20 times as long.
+    While an encoder uses all cores, a product with two threads waits for the slower one and took 20
+    times as long.
     """
     gram = np.zeros((len(vectors), len(vectors)), dtype=np.float32)
     step = max(8, SINGLE_THREAD_PRODUCTS // max(1, gram.size))
@@ -145,7 +145,7 @@ def _gram(vectors: Floats) -> Floats:
 
 
 def _merge_tokens(vectors: Floats, tokens: Ints) -> tuple[Floats, Ints]:
-    """Merge tokens without a word boundary between them: a base64 word has thousands of them."""
+    """Merge tokens without a word boundary between them; a base64 word has thousands."""
     edges, positions = np.unique(tokens, return_inverse=True)
     return np.add.reduceat(vectors, edges[:-1]), positions.reshape(tokens.shape).astype(np.int32)
 
@@ -155,8 +155,8 @@ def cosines(
 ) -> Floats:
     """Return the cosine of the query with every span, float32 ``[spans]``.
 
-    `products`, float ``[tokens]``, is ``H @ q`` for a unit query. A span without tokens has cosine
-    0.
+    `products`, float ``[tokens]``, is ``H @ q`` for a unit query. The cosine of a span without
+    tokens is 0.
     """
     running = np.zeros(len(products) + 1)
     np.cumsum(products, out=running[1:])
@@ -176,8 +176,7 @@ def find_highest(cosines: Sequence[Floats]) -> Floats:
 def find_highest_joined(cosines: Floats, counts: Index) -> Floats:
     """Return the highest cosine of each passage, float32 ``[passages]``; -1 without spans.
 
-    `cosines` are those of the first passage, then those of the next; `counts` is how many are of
-    each.
+    `cosines` has the values of all passages one after another; `counts` is the number per passage.
     """
     with_end = np.append(cosines, np.float32(-1.0))
     highest: Floats = np.maximum.reduceat(with_end, np.cumsum(counts) - counts)
@@ -186,22 +185,22 @@ def find_highest_joined(cosines: Floats, counts: Index) -> Floats:
 
 
 def inverse(lengths: Floats) -> Floats:
-    """Return 1 / length, and 0 where the length is 0, as for a span without tokens."""
+    """Return 1 / length, or 0 where the length is 0, as for a span without tokens."""
     return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
 def scale_to_unit(vector: Floats) -> Floats:
-    """Return a vector with length 1; a vector of zeros stays as it is."""
+    """Scale a vector to length 1; a zero vector stays unchanged."""
     return vector / np.float32(max(float(np.linalg.norm(vector)), 1e-12))
 
 
 def best(
     scores: Floats, starts: NDArray[np.integer], ends: NDArray[np.integer], k: int
 ) -> Iterator[int]:
-    """Yield the numbers of the `k` best spans that do not overlap, best first.
+    """Yield the numbers of the `k` best non-overlapping spans, best first.
 
-    Of equal scores the first span wins, then the shortest. Span i reaches from ``starts[i]`` up to
-    but not including ``ends[i]``, counted in words or in characters.
+    Ties go to the first span, then to the shortest. Span i is from ``starts[i]`` up to but not
+    including ``ends[i]``, in words or in characters.
     """
     free_scores = scores.astype(np.float64)
     for _ in range(min(k, len(scores))):

@@ -1,7 +1,7 @@
-"""Cut a text into the terms of BM25, as the analyzer ``english`` of a server's index does.
+"""BM25 terms of a text, as the server analyzer ``english`` produces them.
 
 A term is a word in lower case, without a possessive "'s". The 33 stop words of Lucene are left out.
-What remains, accents and stems, is done where terms are counted (`backends.embedded.schema`).
+Accents and stems are handled where terms are counted (`backends.embedded.schema`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Lucene's English stop words."""
 
 _INVISIBLE = (0xAD, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
-"""The soft hyphen, the marks of direction and the byte order mark."""
+"""The soft hyphen, the direction marks and the byte order mark."""
 
 _EMOJI_STYLES = (0xFE0E, 0xFE0F, 0x20E3)
 
 OWN_MARKS = "<>[]{}."
-"""What words of spans may have at their ends (`words.include_marks`), but terms have not."""
+"""Marks that words of spans may have at their ends (`words.include_marks`), but terms do not."""
 
 _FOLDED = str.maketrans(
     {
@@ -37,16 +37,16 @@ _FOLDED = str.maketrans(
         **{chr(code): "" for code in (*_INVISIBLE, *_EMOJI_STYLES)},
     }
 )
-"""Letters that have no accent to take off, apostrophes, and what is not seen."""
+"""Replacements for letters without a separable accent, apostrophes and invisible characters."""
 
 
 def query_terms(phrase: str) -> list[str]:
-    """Return the terms of a phrase, before stemming; one that comes twice counts twice."""
+    """Return the terms of a phrase, before stemming; a repeated term is repeated in the list."""
     return [term for term in _terms(phrase, words(phrase)) if term]
 
 
 def join_terms(text: str, bounds: Ints) -> str:
-    """Return the terms of a text, a blank between two; `bounds` are start and end of its words.
+    """Return the terms of a text joined by blanks; `bounds` are start and end of its words.
 
     No term contains a blank.
     """
@@ -54,7 +54,7 @@ def join_terms(text: str, bounds: Ints) -> str:
 
 
 def find_words(text: str, terms: Collection[str]) -> list[tuple[int, int]]:
-    """Return start and end of the words of a text that become one of `terms`."""
+    """Return start and end of the words of a text whose term is one of `terms`."""
     bounds = words(text)
     pairs = zip(bounds.tolist(), _terms(text, bounds), strict=True)
     return [(start, end) for (start, end), term in pairs if term in terms]

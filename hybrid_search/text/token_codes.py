@@ -1,9 +1,9 @@
-"""Turn the token vectors of a passage into the codes that are stored, and score them.
+"""Token codes: the stored form of a passage's token vectors, and scores computed from it.
 
-int8 codes with one scale per token take 1/4 of float32 and changed no span's cosine by more than
-0.0011. With the stored inverse norms a passage is scored in about 50 microseconds. Norms and
-covering windows are computed from the *codes*, so that all derived data can be computed again, bit
-for bit, when an index file is lost.
+int8 codes with one scale per token take 1/4 of the space of float32 and changed no span's cosine by
+more than 0.0011. With the stored inverse norms, scoring a passage takes about 50 microseconds.
+Norms and covering windows are computed from the *codes*, so all derived data can be recomputed bit
+for bit if an index file is lost.
 """
 
 from __future__ import annotations
@@ -43,32 +43,32 @@ UNREADABLE = TokenCodes(
     np.zeros(0, np.float32),
     np.zeros(0, np.float16),
 )
-"""In the place of stored codes that cannot be read.
+"""Placeholder for stored codes that cannot be read.
 
-Their dimension, 0, is never that of an index, so they are not sound.
+Its dimension, 0, never matches an index, so `is_sound` is False for it.
 """
 
 MAX_HALF = 65504.0
 """The largest float16."""
 
 NORM_TOLERANCE = 0.002
-"""Relative difference that two inverse norms of the same codes may have: one step of float16.
+"""Allowed relative difference of two inverse norms of the same codes: one float16 step.
 
-Another machine may add in another order.
+Another machine may add in a different order.
 """
 
 JOIN_PASSAGES = 128
-"""Passages scored together.
+"""Number of passages scored together.
 
 With 512 the arrays are so large that the system allocates them anew each time, which took longer
-than the scoring.
+than the scoring itself.
 """
 
 Stored = TypeVar("Stored", TokenCodes, bytes)
 
 QUERY_ROWS = 3
 FINER_STEPS = 254
-"""Steps of a row of a split query in one of the row before: what is left is at most half a step."""
+"""Steps of one row of a split query per step of the row before; the rest is at most half a step."""
 
 
 def gather(
@@ -76,8 +76,8 @@ def gather(
 ) -> tuple[Floats, Ints, Bytes]:
     """Join the tokens of a passage's parts.
 
-    `encodings` holds one for each part, with offsets counted from its `window_start`. Tokens
-    outside the part's words are left out.
+    `encodings` has one encoding per part, with offsets relative to the part's `window_start`.
+    Tokens outside the part's words are left out.
 
     Returns:
         The vectors, float32 ``[tokens, dimension]``; and `words`, int32 ``[words, 4]``, and
@@ -108,14 +108,14 @@ def quantize(vectors: Floats) -> tuple[Codes, Floats]:
 
 
 def vectors(tokens: TokenCodes) -> Floats:
-    """Return the token vectors that the codes stand for, float32 ``[tokens, dimension]``."""
+    """Decode the token vectors, float32 ``[tokens, dimension]``."""
     return tokens.codes * tokens.scales[:, None]
 
 
 def span_sum(tokens: TokenCodes, span: int) -> Floats:
     """Return the sum of the token vectors of a span, float32 ``[dimension]``.
 
-    `span` is its number, word by word and from the shortest on, as in `TokenCodes`.
+    `span` is the span's number: word by word, shortest first, as in `TokenCodes`.
     """
     first, last = spans.bounds(tokens.counts)
     inside = slice(int(tokens.words[first[span], 2]), int(tokens.words[last[span], 3]))
@@ -126,7 +126,7 @@ def span_sum(tokens: TokenCodes, span: int) -> Floats:
 def pack(token_vectors: Floats, words: Ints, counts: Bytes) -> TokenCodes:
     """Return the codes and inverse norms of tokens joined by `gather`.
 
-    The passage's vectors are scaled to a mean length of 1, which changes no cosine.
+    The vectors are scaled to a mean length of 1 over the passage, which changes no cosine.
     """
     mean = float(np.linalg.norm(token_vectors, axis=1).mean()) if len(token_vectors) else 1.0
     codes, scales = quantize(token_vectors / max(mean, 1e-12))
@@ -148,8 +148,8 @@ def cosines(query: Floats, tokens: TokenCodes) -> Floats:
 def _products(query: Floats, codes: Codes) -> Floats:
     """Return ``codes @ query``, float32 ``[tokens]``, by products of int8, which are exact.
 
-    The query is split into `QUERY_ROWS` rows of int8, each of which has what is left of the rows
-    before it. With one row the cosines would be wrong by up to .006, with three by 2e-7.
+    The query is split into `QUERY_ROWS` rows of int8, each of which encodes the remainder of the
+    rows before it. With one row the cosines would be wrong by up to .006, with three by 2e-7.
     """
     if not len(codes):
         return np.zeros(0, np.float32)
@@ -178,7 +178,7 @@ def _score_joined(
 ) -> Iterator[Floats | None]:
     """Yield the `cosines` of each passage, or None where its codes are damaged.
 
-    `JOIN_PASSAGES` of them are scored together, which pays numpy's cost per call once.
+    `JOIN_PASSAGES` passages are scored together, to pay numpy's cost per call once.
     """
     for start in range(0, len(passages), JOIN_PASSAGES):
         block = passages[start : start + JOIN_PASSAGES]
@@ -187,7 +187,7 @@ def _score_joined(
             yield from joined.split(cosines(query, joined.tokens))
         elif len(block) == 1:
             yield None
-        else:  # one of them is damaged: score each by itself
+        else:  # a passage is damaged: score each one alone
             for passage in block:
                 yield from _score_joined(query, [passage], join)
 
@@ -198,10 +198,10 @@ class BestPassages:
 
     Attributes:
         codes: Their token codes by key, the nearest passage first.
-        others: The token codes of passages that are returned in any case, and are not among them.
-        cosines: The cosine of every span of all of these, float32 ``[spans]``.
-        damaged: The keys of those whose codes are damaged; they have no cosine.
-        outdone: How many have a span that would be the best, but does not count.
+        others: The token codes of the passages in `always` that are not among the best.
+        cosines: The cosine of every span of all these passages, float32 ``[spans]`` each.
+        damaged: The keys of passages with damaged codes, which have no cosines.
+        outdone: The number of passages whose best span does not count.
     """
 
     codes: dict[Any, TokenCodes]
@@ -212,7 +212,7 @@ class BestPassages:
 
 
 Choose = Callable[[list[Any]], Iterable[Any]]
-"""Returns the passages that count, in their order, of all keys with the nearest first."""
+"""Chooses passages, in order, from all keys sorted nearest first."""
 
 
 def keep_all(ranked: list[Any]) -> list[Any]:
@@ -227,11 +227,10 @@ def best_passages(
     span_filter: SpanFilter | None = None,
     always: Collection[Any] = (),
 ) -> BestPassages:
-    """Return the passages that `choose` takes of those nearest to `query`, and the damaged ones.
+    """Return the passages that `choose` takes from those nearest to `query`, and the damaged ones.
 
-    The best come first; of equal ones that which comes first in `codes_by_key`. Passages in
-    `always` are returned in any case. With a `span_filter` only spans that it counts can be the
-    best.
+    The best come first; ties keep the order of `codes_by_key`. Passages in `always` are returned
+    regardless. With a `span_filter`, only spans that pass it can be the best.
     """
     passages = list(codes_by_key.values())
     cosines: Iterable[Floats | None] = span_cosines_by_passage(query, passages)
@@ -249,7 +248,7 @@ def best_passages(
 
 
 def _is_outdone(of_all: Floats | None, counting: Floats | None) -> bool:
-    """Return whether the best of all spans of a passage is none of those that count."""
+    """Return whether the best of all spans of a passage does not count."""
     if of_all is None or counting is None or not len(of_all):
         return False
     return bool(counting.max() < of_all.max())
@@ -261,9 +260,9 @@ def best_stored_passages(
     choose: Choose,
     always: Collection[Any] = (),
 ) -> BestPassages:
-    """Return the same as `best_passages` of what `read` makes of stored bytes, and sooner.
+    """Return `best_passages` of stored bytes, faster than after `read`.
 
-    Passages in `always` are returned in any case.
+    Passages in `always` are returned regardless.
     """
     cosines = _score_joined(query, list(stored_by_key.values()), join_stored)
     ranked, damaged = _rank_passages(zip(stored_by_key, cosines, strict=True))
@@ -276,7 +275,7 @@ def best_stored_passages(
 def _rank_passages(
     cosines_by_key: Iterable[tuple[Any, Floats | None]],
 ) -> tuple[dict[Any, Floats], list[Any]]:
-    """Return the cosines of all passages, that with the best span first, and the damaged ones."""
+    """Return the cosines of all passages, best span first, and the damaged passages."""
     sound: list[tuple[Any, Floats]] = []
     damaged: list[Any] = []
     for key, cosines in cosines_by_key:
@@ -289,17 +288,17 @@ def _rank_passages(
 
 
 def is_sound(tokens: TokenCodes, dimension: int) -> bool:
-    """Return whether codes have this dimension, and words that name tokens and spans of theirs.
+    """Return whether codes have this dimension and refer only to their own tokens and spans.
 
-    Damage that only changes numbers is not seen.
+    Damage that only changes values is not detected.
     """
     return join_sound([tokens], dimension) is not None
 
 
 def has_own_norms(tokens: TokenCodes) -> bool:
-    """Return whether the stored inverse norms are those of the codes, which must be sound.
+    """Return whether the stored inverse norms match the codes, which must be sound.
 
-    So the norms are a checksum of the codes: one that only shows what changes a score.
+    So the norms act as a checksum of the codes that detects only damage that changes a score.
     """
     lengths = spans.norms(vectors(tokens), tokens.words[:, 2:], tokens.counts)
     expected = np.minimum(spans.inverse(lengths), MAX_HALF)
@@ -312,7 +311,7 @@ def to_bytes(tokens: TokenCodes) -> bytes:
     """Return `tokens` as one binary field, little-endian.
 
     A header with magic, version and four sizes comes first, then the arrays of `TokenCodes` in
-    their order. Version 1 has no boundaries.
+    order. Version 1 has no boundaries.
     """
     sizes = (tokens.codes.shape[1], len(tokens.words), len(tokens.codes), len(tokens.inverse_norms))
     arrays = (
@@ -330,7 +329,7 @@ def to_bytes(tokens: TokenCodes) -> bytes:
 
 
 def from_bytes(data: bytes) -> TokenCodes:
-    """Return the `TokenCodes` that `to_bytes` wrote, without copying.
+    """Return the `TokenCodes` that `to_bytes` wrote, without copying the data.
 
     Raises:
         IndexStoreError: If `data` is anything else.
@@ -354,7 +353,7 @@ def from_bytes(data: bytes) -> TokenCodes:
             f"{expected} by their header. Ingest the document again."
         )
     boundaries = np.ndarray((words,), COUNTS, data, boundaries_at) if version == 2 else None
-    return TokenCodes(  # np.ndarray takes 1/2 of the time of np.frombuffer and reshape
+    return TokenCodes(  # np.ndarray takes half the time of np.frombuffer and reshape
         np.ndarray((words, 4), WORDS, data, HEADER.size),
         np.ndarray((words,), COUNTS, data, counts_at),
         np.ndarray((tokens, dimension), CODES, data, codes_at),
@@ -368,5 +367,5 @@ def read(data: bytes) -> TokenCodes:
     """Return the `TokenCodes` that `to_bytes` wrote, or `UNREADABLE` if `data` is anything else."""
     try:
         return from_bytes(data)
-    except (IndexStoreError, TypeError):  # an edited row of SQLite may hold any type
+    except (IndexStoreError, TypeError):  # an edited SQLite row may hold any type
         return UNREADABLE

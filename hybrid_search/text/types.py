@@ -1,7 +1,7 @@
-"""The frozen types of this package, and the map of all stages of the data.
+"""The frozen types of this package, and an overview of all stages of the data.
 
 Ingest: `SourceLine` -> `Document` of `Turn`s, with its hash a `ParsedDocument` -> split into
-`Passage`s of `Part`s, on their way a `PreparedPassage` -> encoded to `Encoding`s -> packed into
+`Passage`s of `Part`s, each a `PreparedPassage` -> encoded to `Encoding`s -> packed into
 `TokenCodes` -> `Entry` -> written.
 
 Query: `Query` -> a `Request` per phrase -> `Candidates` -> `StoredPassage` -> `ScoredPassage` ->
@@ -32,15 +32,15 @@ Bytes = NDArray[np.uint8]
 Metadata = Mapping[str, Any]
 
 WordTime = tuple[int, int, int, int]
-"""When a word was said: its start and end in the turn's text, and both in milliseconds."""
+"""The time of a word: its start and end in the turn's text, then in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """The words of one speaker: ``document.text[start:start + len(text)] == text``.
 
-    Times are milliseconds from the start of the call. `word_times` has those of its words as far as
-    they are known, in order, without punctuation around a word.
+    Times are milliseconds from the start of the call. `word_times` has the known times of its
+    words, in order, without the punctuation around a word.
     """
 
     text: str
@@ -53,7 +53,7 @@ class Turn:
 
     @property
     def end(self) -> int:
-        """End of the turn in the document's text."""
+        """The end of the turn in the document's text."""
         return self.start + len(self.text)
 
 
@@ -75,11 +75,11 @@ class Document:
 class Part:
     """The share of one turn in a passage: ``document.text[start:end]``.
 
-    The encoder reads it from `window_start` on, for context.
+    The encoder reads it from `window_start`, for context.
 
     `words` is int32 ``[words, 2]``: start and end of each in the document. Spans start only in the
-    first `core` words; the words after them are there for spans to end in. No span runs across the
-    beginning of a word of `breaks`, such as the first of a line that names its speaker.
+    first `core` words; spans may also end in the words after them. No span crosses the start of a
+    word of `breaks`, such as the first word of a line that names its speaker.
     """
 
     turn: int
@@ -93,7 +93,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passage:
-    """The unit of retrieval: some whole turns, or a piece of a long one.
+    """The unit of retrieval: several whole turns, or a piece of a long turn.
 
     Its text is ``document.text[start:end]``.
     """
@@ -123,7 +123,7 @@ class Encoding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenCodes:
-    """All that scoring every span of a passage needs, in O(tokens) bytes.
+    """The data needed to score every span of a passage, in O(tokens) bytes.
 
     Attributes:
         words: int32 ``[words, 4]``: start and end (code points from the passage's start), first
@@ -135,9 +135,9 @@ class TokenCodes:
         inverse_norms: float16 ``[counts.sum()]``: 1 / |sum of the span's token vectors|, word by
             word, and for each word from the shortest span to the longest.
         boundaries: uint8 ``[words]``: the probability, in 255ths, that a clause ends before the
-            word; None if the model does not tell.
-        turns: The first word and the speaker of each turn. They are not stored with the codes, and
-            given only where a request asks for speakers.
+            word; None if the model does not predict boundaries.
+        turns: The first word and the speaker of each turn. Not stored with the codes, and set only
+            if a request filters by speaker.
     """
 
     words: Ints
@@ -151,10 +151,10 @@ class TokenCodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """One passage ready to be written, and its number of covering windows (`spans`).
+    """A passage ready to be written, and its number of covering windows (`spans`).
 
-    The entries of a document follow one another; the one that `is_last` ends it. `passages` is
-    their number, `source_hash` tells versions of the document apart.
+    The entries of a document follow one another; `is_last` marks the end. `passages` is the number
+    of passages of the document, and `source_hash` identifies its version.
     """
 
     document: Document
@@ -180,7 +180,7 @@ class Entry:
         return list_turns(self.document, self.passage)
 
     def is_said_by(self, speakers: Sequence[str]) -> bool:
-        """Return whether one of `speakers` has a turn here; without any of them everybody has."""
+        """Return whether one of `speakers` has a turn here; True if `speakers` is empty."""
         return not speakers or any(speaker in speakers for _, speaker in self.turns)
 
 

@@ -1,9 +1,9 @@
-"""The values of texts in metadata: the instant of a date or a time, or a number.
+"""Typed values of text in metadata: the instant of a date or time, or a number.
 
-JSON has no dates, and a cell of CSV is a text whatever it holds. So a text that is written as a
-date or as a number has that value beside its words, and conditions and sorting compare the values.
-Both are numbers, the same for every store: an instant is in microseconds since 1970 in UTC, and a
-number is a float. A time without an offset is taken as UTC.
+JSON has no dates, and a CSV cell is always text. So text written as a date or number also has a
+typed value, and conditions and sorting compare these values. They are the same in every store: an
+instant is in microseconds since 1970 in UTC, and a number is a float. A time without an offset is
+taken as UTC.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 Form = Literal["written", "numbers", "dates"]
-"""What of a metadata value is compared: itself, or the number or the instant that a text is."""
+"""The form in which a metadata value is compared: as written, as a number, or as an instant."""
 
 FORMS: Mapping[str, Form] = {"string": "written", "numeric string": "numbers", "date": "dates"}
-"""The types of a field of texts, with the form that its ranges compare.
+"""The types of a text field, each with the form that its ranges compare.
 
-A field is of the last of them that one of its texts has.
+A field has the last of these types that one of its texts has.
 """
 
 _DAY = r"\d{4}-\d\d-\d\d"
@@ -31,7 +31,7 @@ _MONTH = re.compile(r"(\d{4})(?:-(\d\d))?", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", re.ASCII)
 
 _MAX_DIGITS = 15
-"""Floats tell all numbers of so many digits apart. A longer one is a code, as that of a card."""
+"""Floats distinguish all numbers with this many digits. Longer ones are codes, as of cards."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -39,7 +39,7 @@ _DAY_MICROSECONDS = timedelta(days=1) // _MICROSECOND
 
 
 def read_value(text: str) -> tuple[str, float | str]:
-    """Return the type of a text, one of `FORMS`, and the value that its form has."""
+    """Return the type of a text (a key of `FORMS`), and its value in the form of that type."""
     if text[4:5] == "-" and (period := _read_time(text)) is not None:
         return "date", period[0]
     if text[:1] in "-0123456789" and (number := read_number(text)) is not None:
@@ -48,9 +48,9 @@ def read_value(text: str) -> tuple[str, float | str]:
 
 
 def select_comparable(values: Iterable[object], kind: str) -> list[Any]:
-    """Return what the values of a field of this type are compared by.
+    """Return the values by which the values of a field of this type are compared.
 
-    In a field of dates or numbers that are texts, any other text is left out.
+    In a text field of dates or numbers, other text is left out.
     """
     if FORMS.get(kind, "written") == "written":
         return list(values)
@@ -59,15 +59,15 @@ def select_comparable(values: Iterable[object], kind: str) -> list[Any]:
 
 
 def read_number(text: str) -> float | None:
-    """Return the number that a text is, written as in JSON without an exponent; None if none."""
+    """Parse a number, written as in JSON without an exponent; None for anything else."""
     is_number = len(text) <= _MAX_DIGITS + 2 and _NUMBER.fullmatch(text)
     return float(text) if is_number and sum(map(str.isdigit, text)) <= _MAX_DIGITS else None
 
 
 def read_period(text: str) -> tuple[int, int] | None:
-    """Return the period that a text names, from its first microsecond to that behind its last.
+    """Return the first microsecond of a period, and the first one after it.
 
-    It is a year, a month, a day or an instant, in ISO 8601; None for anything else.
+    A period is a year, a month, a day or an instant, in ISO 8601. Returns None for anything else.
     """
     if match := _MONTH.fullmatch(text):
         year, month = int(match[1]), int(match[2] or 1)
@@ -80,7 +80,7 @@ def read_period(text: str) -> tuple[int, int] | None:
 
 
 def read_instant(text: str) -> int | None:
-    """Return the microseconds since 1970 of a date with a clock; None for anything else."""
+    """Parse a date with a time of day to microseconds since 1970; None for anything else."""
     period = _read_time(text)
     return period[0] if period and period[1] - period[0] == 1 else None
 

@@ -1,10 +1,10 @@
-"""Choose the covering windows: the spans that become kNN vectors.
+"""Covering windows: the spans that become kNN vectors.
 
-They are a few strided windows that cover every turn. They only have to *find* a passage; the exact
-step then scores every span of it. All spans of 1..20 words would be 7 to 20 vectors per word.
+A few strided windows cover every turn. They only have to *find* a passage; the exact step then
+scores every span in it. Storing all spans of 1..20 words would take 7 to 20 vectors per word.
 
-The policy is a string that is kept with the index: ``6+12/2`` means windows of 6 and of 12 words,
-each starting half a window after the one before.
+The policy is a string stored with the index: ``6+12/2`` means windows of 6 and of 12 words, each
+starting half a window after the previous one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
 
 
 def parse(policy: str) -> tuple[tuple[int, ...], int]:
-    """Return the window lengths in words, and the divisor that gives the stride.
+    """Return the window lengths of a policy in words, and the divisor that gives the stride.
 
     Raises:
         UsageError: If the policy is malformed, or a length or the divisor is out of range.
@@ -45,7 +45,7 @@ def parse(policy: str) -> tuple[tuple[int, ...], int]:
 def windows(words: int, core: int, policy: str) -> Ints:
     """Return first and last word of each window over one part, int32 ``[windows, 2]``.
 
-    Every window starts in the part's core; the last one ends where the part ends.
+    Every window starts in the part's core; the last window ends with the part.
     """
     lengths, divisor = parse(policy)
     pairs: set[tuple[int, int]] = set()
@@ -58,8 +58,8 @@ def windows(words: int, core: int, policy: str) -> Ints:
 def part_ranges(counts: Bytes) -> list[tuple[int, int, int]]:
     """Return (first word, number of words, number of core words) of each part of a passage.
 
-    They are derived from the span counts: a turn's last word starts one span, and a piece that the
-    next piece continues ends in words that start none.
+    Derived from the span counts: the last word of a turn starts one span, and a piece that
+    continues in the next piece ends in words that start none.
     """
     following = np.append(counts[1:], 1)
     after = np.flatnonzero((counts == 1) | ((counts == 0) & (following > 0))) + 1
@@ -82,19 +82,19 @@ def window_vectors(tokens: TokenCodes, policy: str, dimension: int | None = None
     """Return the unit vectors of a passage's covering windows, float32 ``[windows, dimension]``.
 
     They are in the order of `window_bounds`. A window without tokens gets the zero vector, whose
-    cosine with everything is 0. If a `dimension` is given, vectors are cut to so many numbers.
+    cosine with everything is 0. If `dimension` is given, vectors are truncated to it.
     """
     token_vectors = vectors(tokens)[:, :dimension]
     return window_vectors_from_sums(spans.running_sums(token_vectors), tokens, policy)
 
 
 def cut_unit_vector(vector: Floats, dimension: int) -> Floats:
-    """Return the first numbers of a unit vector as a unit vector, float32 ``[dimension]``."""
+    """Truncate a unit vector and rescale it to length 1, float32 ``[dimension]``."""
     return spans.scale_to_unit(vector[:dimension])
 
 
 def window_vectors_from_sums(sums: Floats, tokens: TokenCodes, policy: str) -> Floats:
-    """Return the `window_vectors` of a passage whose tokens have the running `sums`."""
+    """Return the `window_vectors` of a passage, given the running `sums` of its tokens."""
     window_ranges = window_bounds(tokens.counts, policy)
     first_token = tokens.words[window_ranges[:, 0], 2]
     end_token = tokens.words[window_ranges[:, 1], 3]

@@ -1,8 +1,8 @@
-"""Find the words of a text, the units that spans are made of.
+"""Words of a text, the units of which spans consist.
 
 A word is a segment between two Unicode word boundaries (UAX #29) that holds a letter, a digit or an
 emoji. Each CJK ideograph is a word of its own. A segment of more than `MAX_WORD` characters, such
-as a log without blanks or a file in base64, is several words.
+as a log without blanks or base64 data, is split into several words.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import regex
 from hybrid_search.text.types import Ints
 
 MAX_WORD = 128
-"""The most characters of a word: those of the longest digests. Names of chemicals are shorter."""
+"""Maximum characters of a word: the length of the longest digests. Chemical names are shorter."""
 
 _SEGMENT = regex.compile(
     r"['’]++|\p{Regional_Indicator}{2}[\p{M}\p{Cf}]*+"
@@ -42,7 +42,7 @@ def words(text: str, offset: int = 0) -> Ints:
 
     `offset` is added to all of them.
     """
-    # French puts U+202F before "!". UAX #29 joins words at it, for the sake of Mongolian.
+    # French puts U+202F before "!". UAX #29 joins words at it because of Mongolian.
     plain = text.replace("\u202f", " ")
     edges = (
         edge
@@ -58,18 +58,18 @@ MASK = "|".join(
     rf"{opening}(?:[^{opening}{closing}\s]{{1,40}}|[A-Z][A-Z\d _-]{{0,40}}){closing}"
     for opening, closing in (("<", ">"), (r"\[", r"\]"), (r"\{", r"\}"))
 )
-"""The pattern of words that stand for others, such as <name>, [PHONE] or <PERSON NAME>."""
+"""The pattern of placeholders, such as <name>, [PHONE] or <PERSON NAME>."""
 
 _OWN_MARKS = regex.compile(rf"{MASK}|(?<!\w)(?:\p{{L}}\.){{2,20}}", flags=regex.V1)
 
 
 def make_word_set(text: str) -> frozenset[str]:
-    """Return the words of a list that is written as a text, with blanks between them."""
+    """Return the set of words in a blank-separated string."""
     return frozenset(text.split())
 
 
 def contains_words(text: str, phrase: str) -> bool:
-    """Return whether a text has the words of a phrase one behind the other, in any case."""
+    """Return whether a text contains the words of a phrase in sequence, ignoring case."""
     padded = [
         f" {' '.join(whole[start:end] for start, end in words(whole).tolist())} ".casefold()
         for whole in (text, phrase)
@@ -78,7 +78,7 @@ def contains_words(text: str, phrase: str) -> bool:
 
 
 def include_marks(text: str, bounds: Ints) -> Ints:
-    """Return the words of a text with the marks that are their own: ``<name>``, ``p.m.``.
+    """Return the words of a text, extended by marks that belong to them: ``<name>``, ``p.m.``.
 
     Args:
         text: A text.
@@ -99,7 +99,7 @@ def include_marks(text: str, bounds: Ints) -> Ints:
 
 
 def _cut(start: int, end: int) -> Iterable[int]:
-    """Return start and end of each word of a segment: it is one, unless it is very long."""
+    """Return start and end of each word of a segment; only a very long one has several."""
     if end - start <= MAX_WORD:
         return start, end
     starts = range(start, end, MAX_WORD)
@@ -107,7 +107,7 @@ def _cut(start: int, end: int) -> Iterable[int]:
 
 
 def _is_word(segment: str) -> bool:
-    """Tell words from blanks and punctuation; letters only and one blank are decided fast."""
+    """Return whether a segment is a word; letters alone and a single blank are decided fast."""
     return segment.isalnum() or (segment != " " and _WORD_CHARACTER.search(segment) is not None)
 
 
@@ -117,6 +117,6 @@ _LETTERS = regex.compile(r"[\p{L}\p{N}\p{M}\p{Co}]+", flags=regex.V1)
 def distinct_words(phrase: str) -> list[str]:
     """Return the distinct runs of letters, marks and digits of a phrase, in lower case.
 
-    A calibration counts them.
+    Calibrations use their number.
     """
     return list(dict.fromkeys(match.group().lower() for match in _LETTERS.finditer(phrase)))

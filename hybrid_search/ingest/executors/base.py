@@ -1,4 +1,4 @@
-"""The seam between blocks of passages and their encodings: an `Executor` runs the encoder."""
+"""The `Executor` protocol, which runs the encoder on blocks of passages."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def check_executor(name: str, workers: int | None) -> None:
 
 @runtime_checkable
 class Executor(Protocol):
-    """Encodes a stream of jobs."""
+    """An encoder of a stream of jobs."""
 
     @property
     def info(self) -> EncoderInfo:
-        """Return what an index must know of the encoder that runs."""
+        """Return the properties of the encoder that an index depends on."""
         ...
 
     def run(
@@ -43,6 +43,6 @@ class Executor(Protocol):
     ) -> Iterator[tuple[T, list[EncodingOrError]]]:
         """Yield each job with the results of its texts, in the order of `jobs`.
 
-        Only a few jobs are taken ahead. The seconds of encoding are added to `summary`.
+        Takes only a few jobs ahead. Adds the seconds of encoding to `summary`.
         """
         ...

@@ -1,4 +1,4 @@
-"""Keeps the workers of the last ingest for the next one."""
+"""A cache that keeps the workers of the last ingest for the next one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hybrid_search.ingest.executors.base import Executor
 
 @dataclass(slots=True)
 class ExecutorCache:
-    """At most one started executor, so that a cluster is joined once for all files of a folder.
+    """A cache of one started executor, so a cluster is joined once for all files of a folder.
 
-    One ingest has it at a time.
+    Only one ingest uses it at a time.
     """
 
     lock: Lock = field(default_factory=Lock)
     executors: dict[tuple[Any, ...], Executor] = field(default_factory=dict)
-    """The executor by the settings that it was started with; at most one."""
+    """The executor, keyed by the settings it was started with; at most one."""
     exit_stack: ExitStack = field(default_factory=ExitStack)
 
     @contextmanager
@@ -29,7 +29,7 @@ class ExecutorCache:
     ) -> Iterator[Executor]:
         """Yield the executor of these settings, started with ``start(*settings)`` if necessary.
 
-        After a block that fails the executor is closed, and the next call starts a new one.
+        If the block fails, the executor is closed, and the next call starts a new one.
         """
         with self.lock:
             try:

@@ -15,13 +15,13 @@ from hybrid_search.observability import tracing
 
 @dataclass(frozen=True, slots=True)
 class LocalExecutor:
-    """One encoder in this process."""
+    """An executor with one encoder in this process."""
 
     encoder: Encoder
 
     @property
     def info(self) -> EncoderInfo:
-        """Return what an index must know of the encoder."""
+        """Return the properties of the encoder that an index depends on."""
         return self.encoder.info
 
     def run(
@@ -38,5 +38,5 @@ class LocalExecutor:
 
 
 def as_executor(encoder: Encoder | Executor) -> Executor:
-    """Return `encoder` itself if it is an executor, else one that runs it here."""
+    """Return `encoder` itself if it is an executor, else a local executor of it."""
     return encoder if isinstance(encoder, Executor) else LocalExecutor(encoder)

@@ -1,4 +1,4 @@
-"""The executor that runs the encoder on a Ray cluster: one actor a GPU, or without any one a core.
+"""The executor for Ray clusters, with one actor per GPU, or per core without GPUs.
 
 Reading, shaping and writing stay in this process.
 """
@@ -23,14 +23,14 @@ from hybrid_search.ingest.types import EncodingOrError
 from hybrid_search.text.span_prior import SpanPrior
 
 THREADS = 1
-"""Threads of a worker on a CPU: the cluster gives it one core."""
+"""Threads of a CPU worker: the cluster gives it one core."""
 
 
 class Worker:
     """The encoder in an actor.
 
-    The first call loads the model, so that an error of loading is the error of a call. A restarted
-    actor loads it again.
+    The first call loads the model, so a loading error is raised by a call. A restarted actor loads
+    it again.
     """
 
     def __init__(self, folder: Path, device: str, precision: str, dimension: int | None) -> None:
@@ -39,11 +39,11 @@ class Worker:
         self._encoder: Encoder | None = None
 
     def info(self) -> EncoderInfo:
-        """Return what an index must know of this worker's encoder."""
+        """Return the properties of this worker's encoder that an index depends on."""
         return self._load_encoder().info
 
     def encode(self, texts: Sequence[str]) -> tuple[list[EncodingOrError], float]:
-        """Return the result of each text, and the seconds that encoding took."""
+        """Return the result for each text, and how many seconds encoding took."""
         encoder, started_at = self._load_encoder(), time.perf_counter()
         return encode_or_isolate(encoder, texts), time.perf_counter() - started_at
 
@@ -59,9 +59,9 @@ class Worker:
 class RayExecutor:
     """An `Executor` of `workers` actors on a Ray cluster.
 
-    The cluster is the one that ``RAY_ADDRESS`` names, else one that runs here or is started for
-    this. `folder` is the model folder, on every node. Use it in a ``with`` block, whose end frees
-    what the workers hold. Errors of `Actors` and of loading the model are raised as they are.
+    The cluster is the one in ``RAY_ADDRESS``, else a local one, which is started if necessary.
+    `folder` is the model folder on every node. Use it in a ``with`` block, which frees the workers'
+    resources. Errors of `Actors` and of loading the model propagate.
     """
 
     def __init__(
@@ -88,14 +88,14 @@ class RayExecutor:
     ) -> Iterator[tuple[T, list[EncodingOrError]]]:
         """Yield each job with the results of its texts, see `Executor.run`.
 
-        The vectors are not copied on their way here, and are read-only.
+        The vectors are read-only, as they are not copied.
         """
         for job, (results, seconds) in self._actors.map("encode", jobs):
             summary.stages["encode"] += seconds
             yield job, results
 
     def load_prior(self, dimension: int) -> SpanPrior | None:
-        """Return the model's prior of spans for a dimension, if it has one."""
+        """Return the model's span prior for a dimension, if it has one."""
         return prior_file.load(self._folder, dimension)
 
     def __enter__(self) -> Self:
@@ -114,7 +114,7 @@ def _require_same_info(infos: Sequence[EncoderInfo]) -> EncoderInfo:
     """Return the info that all workers share.
 
     Raises:
-        ModelError: If two run different models, whose vectors cannot be compared.
+        ModelError: If two workers run different models, whose vectors cannot be compared.
     """
     for info in infos:
         if info != infos[0]:

@@ -1,6 +1,6 @@
-"""Observe: a run's `Summary` in; progress, metrics and a table of its time out.
+"""Monitoring of a run: progress, metrics and a time profile from its `Summary`.
 
-`reports` combines what a run reports to, `metrics` serves the numbers to Prometheus (an extra),
-`stall_detector` says whether a run still makes progress, `profile_table` where its time went. A new
-way of watching a run is a `Report` (`hybrid_search.ingest.options`) in a module of its own.
+`reports` combines reports, `metrics` serves the numbers to Prometheus (an extra), `stall_detector`
+detects a run without progress, `profile_table` shows where the time went. To add a kind of
+monitoring, write a `Report` (`hybrid_search.ingest.options`) in a module of its own.
 """

@@ -1,4 +1,4 @@
-"""Serve a run's numbers and its health over HTTP: ``/metrics`` for Prometheus and ``/healthz``.
+"""HTTP server for a run's numbers and health: ``/metrics`` for Prometheus and ``/healthz``.
 
 The numbers are read at each request.
 """
@@ -49,11 +49,11 @@ COUNTERS = {
     "skipped": ("skipped", "Documents skipped because they were unchanged."),
     "duplicates": ("duplicates", "Documents whose id came again in this run."),
 }
-"""The counters of a summary, each with its name and description as a metric."""
+"""The counters of a summary, each with the name and description of its metric."""
 
 
 class _RunCollector(Collector):
-    """Collects the metrics of a run when Prometheus asks."""
+    """A collector of the metrics of a run, for each request of Prometheus."""
 
     def __init__(self, watch: StallDetector) -> None:
         self._watch = watch
@@ -61,7 +61,7 @@ class _RunCollector(Collector):
         self._retries = tracing.counts["retries"]
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics as they are now."""
+        """Yield the current metrics."""
         summary = self._watch.summary
         for name, (metric, description) in COUNTERS.items():
             yield CounterMetricFamily(
@@ -103,8 +103,8 @@ class _RunCollector(Collector):
     def _keep_highest(self, name: str, value: float) -> float:
         """Return the highest value so far.
 
-        Passages of a document that is refused in the end are taken back, and Prometheus takes a
-        counter that falls for one that was restarted.
+        Passages of a document that is finally refused are subtracted again, and Prometheus would
+        take a falling counter for a restart.
         """
         self._highest[name] = max(value, self._highest.get(name, 0))
         return self._highest[name]
@@ -113,7 +113,7 @@ class _RunCollector(Collector):
 def build_registry(watch: StallDetector) -> CollectorRegistry:
     """Return a registry with the numbers of a run and of this process.
 
-    The run reports to `watch`; of the process there are memory, processor time and files.
+    The run reports to `watch`. Process metrics are memory, processor time and open files.
     """
     collector_registry = CollectorRegistry()
     collector_registry.register(_RunCollector(watch))
@@ -123,10 +123,10 @@ def build_registry(watch: StallDetector) -> CollectorRegistry:
 
 
 class _MetricsServer(ThreadingHTTPServer):
-    """Serves requests, each in a thread; one that breaks off is no error of the run."""
+    """A server with a thread per request; an aborted request is not an error of the run."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log that a reader left early, where the base class would print a traceback."""
+        """Log that a client disconnected early; the base class would print a traceback."""
         error = sys.exception()
         if not isinstance(error, OSError):
             super().handle_error(request, client_address)
@@ -136,10 +136,10 @@ class _MetricsServer(ThreadingHTTPServer):
 
 @contextmanager
 def serve_metrics(watch: StallDetector, host: str, port: int) -> Iterator[int]:
-    """Yield the port at which metrics are served during the block; `port` 0 is any that is free.
+    """Yield the port at which metrics are served during the block; `port` 0 picks a free one.
 
     Raises:
-        UsageError: If nothing can be served at this address.
+        UsageError: If the address cannot be used.
     """
     collector_registry = build_registry(watch)
 
@@ -166,7 +166,7 @@ def serve_metrics(watch: StallDetector, host: str, port: int) -> Iterator[int]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Log nothing: requests come every few seconds."""
+            """Log nothing, as requests come every few seconds."""
 
     try:
         server = _MetricsServer((host, port), MetricsHandler)

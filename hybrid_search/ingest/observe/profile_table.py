@@ -6,9 +6,9 @@ from hybrid_search.ingest.summary import Summary
 
 
 def table(summary: Summary) -> str:
-    """Return a table of the stages: seconds, share of all work, share of the run's time.
+    """Return a table of the stages: seconds, share of all work, share of the run time.
 
-    Below it are rates, and which stage the others wait for.
+    Rates, and the stage that the others wait for, follow below it.
     """
     work, seconds = sum(summary.stages.values()), summary.seconds
     rows = [f"{'stage':<8}{'seconds':>10}{'of work':>9}{'busy':>7}"]

@@ -1,4 +1,4 @@
-"""Reports of a run beside the terminal: none, or metrics that are served over HTTP."""
+"""Reports of a run besides the terminal: metrics over HTTP, if requested."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hybrid_search.observability import logs
 
 
 def combine_reports(first: Report, second: Report) -> Report:
-    """Return a report that passes the summary on to both."""
+    """Return a report that passes the summary to both reports."""
 
     def report(summary: Summary) -> None:
         first(summary)
@@ -21,7 +21,7 @@ def combine_reports(first: Report, second: Report) -> Report:
 
 
 class Tally:
-    """A report that adds up the runs of a command, also one that ends half-way by an error."""
+    """A report that sums up the runs of a command, including one that fails half-way."""
 
     def __init__(self) -> None:
         self._finished, self._current = Summary(), Summary()
@@ -29,7 +29,7 @@ class Tally:
         """Whether any run has begun."""
 
     def __call__(self, summary: Summary) -> None:
-        """Take note of a run, of which the summary is still being counted."""
+        """Record a run, whose summary is still changing."""
         if summary is not self._current:
             self._finished.add(self._current)
             self._current, self.has_begun = summary, True
@@ -44,9 +44,9 @@ class Tally:
 
 @contextmanager
 def serve_reports(port: int | None, host: str) -> Iterator[Report]:
-    """Yield the report that feeds the metrics at `port`; without a port, one that does nothing.
+    """Yield a report that feeds the metrics at `port`; without a port it does nothing.
 
-    The metrics are served for as long as the block runs.
+    Metrics are served until the block ends.
     """
     if port is None:
         yield ignore_report

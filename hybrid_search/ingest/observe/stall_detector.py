@@ -1,4 +1,4 @@
-"""Detect a stalled ingest: another thread asks, and the run itself only reports its progress."""
+"""Detection of a stalled ingest, from another thread than the run itself."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ which a run waits for a server by default.
 
 @dataclass(slots=True)
 class StallDetector:
-    """A `Report` that keeps the run's summary and the time of its last block.
+    """A `Report` that keeps the summary of the run and the time of its last block.
 
-    The summary is read while the run counts in it; times are of `time.perf_counter`.
+    The summary is read while the run updates it; times are from `time.perf_counter`.
     """
 
     patience: float = STALLED_SECONDS
@@ -25,7 +25,7 @@ class StallDetector:
     last_block_at: float = field(default_factory=time.perf_counter)
 
     def __call__(self, summary: Summary) -> None:
-        """Take note of a block that was written."""
+        """Record that a block was written."""
         self.summary, self.last_block_at = summary, time.perf_counter()
 
     @property
@@ -35,17 +35,17 @@ class StallDetector:
 
     @property
     def waiting_blocks(self) -> int:
-        """Return how many blocks wait for a stage."""
+        """Return the number of blocks that wait for a stage."""
         return sum(depth() for depth in list(self.summary.queues.values()))
 
     @property
     def working_stages(self) -> list[str]:
-        """Return the stages at work now; one that waits, as for standard input, is not."""
+        """Return the stages that are working now, not those that wait, e.g. for standard input."""
         return sorted({stage for stage, _ in list(self.summary.running)})
 
     @property
     def stall_reason(self) -> str | None:
-        """Return why this run is stalled; None if it makes progress or has nothing to do."""
+        """Return why the run is stalled; None if it makes progress or has nothing to do."""
         busy = self.working_stages
         if self.lag <= self.patience or not (busy or self.waiting_blocks):
             return None

@@ -1,11 +1,11 @@
-"""Sources: where documents come from. Paths or an index in, `SourceLine`s out.
+"""Sources of documents: files, folders, streams or an index, read as `SourceLine`s.
 
-`choice` picks the source of a command. `files` finds files and opens them by `streams`, in the
-encoding that `encodings` sees and the kind that `recognition` sees: `json_texts`, `csv_tables`
-(`cell_limit` lets a cell be long), `arrow_tables` (an extra), or one of `formats`.
-`python_objects` reads what a program has. `records` makes documents of rows and objects as
-`read_options` say, `tables` looks for repeated ids, `turn_rows` makes calls of rows. `inbox`
-watches a folder; `rejected` tries refused documents again; `server_index` reads the index of a
-server, with `server_filter` and `server_reader`. A new source that is no file gets a field in
+`choice` picks the source of a command. `files` finds files and opens them with `streams`, in the
+encoding detected by `encodings` and the kind detected by `recognition`: `json_texts`, `csv_tables`
+(`cell_limit` allows long cells), `arrow_tables` (an extra), or one of `formats`. `python_objects`
+reads documents from Python. `records` turns rows and objects into documents according to
+`read_options`, `tables` checks for repeated ids, `turn_rows` groups rows into calls. `inbox`
+watches a folder; `rejected` retries refused documents; `server_index` reads the index of a server,
+with `server_filter` and `server_reader`. A new source that is not a file gets a field in
 `choice.SourceChoice`.
 """

@@ -1,4 +1,4 @@
-"""Tables of Arrow: Parquet files in batches, and whatever has the Arrow interface."""
+"""Arrow tables: Parquet files in batches, and any object with the Arrow interface."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ except ModuleNotFoundError as missing:
 
 BATCH_ROWS = 1000
 BATCH_BYTES = 8 * 1024 * 1024
-"""Bytes of the rows that are in memory at once, reckoned by the mean of their row group."""
+"""Bytes of rows in memory at once, estimated by the mean of their row group."""
 
 BUFFER_BYTES = 1024 * 1024
 """Bytes read ahead of each column; without a buffer a whole row group would be in memory."""
 
 
 class ParquetTable:
-    """A Parquet file, read in batches. OSError is raised if it cannot be read to its end."""
+    """A Parquet file, read in batches. Raises OSError if it cannot be read to the end."""
 
     def __init__(self, file: str | BinaryIO) -> None:
         self._file = file
@@ -50,7 +50,7 @@ class ParquetTable:
 
 
 class ArrowTable:
-    """A table in memory: that of `source`, which has ``__arrow_c_stream__``."""
+    """A table in memory, from a `source` with ``__arrow_c_stream__``."""
 
     def __init__(self, source: Any) -> None:
         self._table = pa.table(source)
@@ -62,7 +62,7 @@ class ArrowTable:
 
 
 def _batch_rows(metadata: Any) -> int:
-    """Return how many rows have `BATCH_BYTES` in the largest row group."""
+    """Return how many rows of the largest row group take `BATCH_BYTES`."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     mean = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=1.0)
     return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(1.0, mean))))
@@ -79,7 +79,7 @@ def _read_batches(batches: Iterator[Any]) -> Iterator[Record]:
 
 
 def _read_row(number: int, names: list[str], cells: list[Any]) -> Record:
-    """Return the record of a row; one that is not a document has the cells before as JSON."""
+    """Return the record of a row; if a cell is invalid, it has the cells before it as JSON."""
     fields: Fields = {}
     name = ""
     try:
@@ -98,7 +98,7 @@ def _read_row(number: int, names: list[str], cells: list[Any]) -> Record:
 
 
 def _limit_to_microseconds(kind: Any) -> Any:
-    """Return the type with times in microseconds at most: Python has no finer ones."""
+    """Return the type with times limited to microseconds, the finest in Python."""
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return pa.timestamp("us", kind.tz)
     if pa.types.is_time64(kind):

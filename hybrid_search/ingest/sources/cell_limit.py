@@ -1,4 +1,4 @@
-"""Lifts the limit that the csv module puts on a cell, for as long as a row is read."""
+"""Raises the cell size limit of the csv module while a row is read."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 
 class CellLimit:
-    """Counts who reads rows, because the limit is one of the whole process.
+    """A counter of concurrent readers, because the limit applies to the whole process.
 
-    The first of several that read at once sets it, and the last one puts it back. A limit that
-    somebody else has set meanwhile stays.
+    The first concurrent reader sets the limit, and the last one restores it. A limit that other
+    code has set meanwhile stays.
     """
 
     def __init__(self) -> None:
@@ -37,4 +37,4 @@ class CellLimit:
 
 
 CELL_LIMIT = CellLimit()
-"""The only one: two would not know of each other."""
+"""The only instance: two could not coordinate."""

@@ -1,6 +1,6 @@
-"""The source that ``ingest`` reads: files, the sample, a rejects file, an index, a folder.
+"""The source of an ingest: files, the sample, a rejects file, an index, or a folder.
 
-Exactly one of them.
+Exactly one of them is read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hybrid_search.text.name_lists import list_names
 
 @dataclass(frozen=True, slots=True)
 class SourceChoice:
-    """The source that a command names; without any of them, the bundled sample."""
+    """The source named by a command; by default the bundled sample."""
 
     paths: Sequence[str] = ()
     read_options: ReadOptions = AS_IS
@@ -32,9 +32,9 @@ class SourceChoice:
     follow: Path | None = None
     foreign_index: ForeignIndex | None = None
     from_url: str | None = None
-    """The server of the foreign index; None: that of `url`."""
+    """The server of the foreign index; None for the server of `url`."""
     url: str | None = None
-    """Where the index is that the documents go to, as given; None: by the configuration."""
+    """The URL of the target index, as given; None for the configured one."""
 
     def check(self) -> None:
         """Raise UsageError if sources of different kinds are given."""
@@ -50,7 +50,7 @@ class SourceChoice:
             raise UsageError(f"both {' and '.join(names)}: give one of them")
 
     def check_checkpoint(self, checkpoint: Path | None) -> None:
-        """Raise UsageError if there is a checkpoint, but no files whose lines it could note."""
+        """Raise UsageError if there is a checkpoint but the source is not files."""
         sources = {
             "--retry": self.retry,
             "--from-index": self.foreign_index,
@@ -65,7 +65,7 @@ class SourceChoice:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The lines to ingest, their size in bytes if known, and the files that they come from."""
+    """The lines to ingest, their size in bytes if known, and their files."""
 
     lines: Iterator[SourceLine]
     size: int | None = None
@@ -74,10 +74,10 @@ class Input:
 
 @contextmanager
 def open_input(source: SourceChoice, rejects: Path) -> Iterator[Input]:
-    """Yield the lines of the chosen source, which is not a watched folder.
+    """Yield the lines of the chosen source, which must not be a watched folder.
 
-    UsageError is raised if the source does not exist or is the rejects file, MissingExtraError if
-    a package is needed to read it.
+    Raises UsageError if the source does not exist or is the rejects file, MissingExtraError if a
+    package needed to read it is not installed.
     """
     if source.retry:
         rejected.check(source.retry)
@@ -100,7 +100,7 @@ def open_input(source: SourceChoice, rejects: Path) -> Iterator[Input]:
 
 
 def _choose_sample(source: SourceChoice) -> list[str]:
-    """Return the path of the bundled sample, and say so if nobody asked for it.
+    """Return the path of the bundled sample, and log it if it was not requested.
 
     Raises:
         UsageError: If the index is on a server, where the sample would mix with real documents.

@@ -1,4 +1,4 @@
-"""Tables in text files: CSV with any delimiter, quoted newlines and line ends of all systems."""
+"""Tables in text files: CSV with any delimiter, quoted newlines and any line endings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hybrid_search.observability import logs
 
 DELIMITERS = (",", ";", "\t", "|")
 MAX_CELL = 64 * 1024 * 1024
-"""Characters of a cell, and of a line, at most. A larger one is a quote that nobody closed."""
+"""Maximum characters of a cell, and of a line. A larger one comes from an unclosed quote."""
 SNIFFED_ROWS = 20
 
 _SEPARATOR_LINE = re.compile(r"sep=(.)\s*$", re.IGNORECASE)
@@ -28,14 +28,14 @@ OpenBytes = Callable[[], AbstractContextManager[BinaryIO]]
 
 
 def looks_like_table(head: bytes) -> bool:
-    """Return whether a text begins with a header that has an id and a text, and rows as wide."""
+    """Return whether a text starts with a header that has an id and a text, and matching rows."""
     rows = _sniff_rows(head, find_delimiter(head))
     is_even = len({len(row) for row in rows[:-1] or rows}) == 1
     return bool(rows) and is_even and len(rows[0]) > 1 and looks_like_header(rows[0])
 
 
 def find_delimiter(head: bytes) -> str:
-    """Return the delimiter by which most rows have as many cells, more than one, as the first."""
+    """Return the delimiter that gives most rows as many cells (at least two) as the first row."""
     first_line = head.decode("utf-8", "replace").lstrip("\ufeff").splitlines()[:1] or [""]
     named = _SEPARATOR_LINE.match(first_line[0])
     return named[1] if named else max(DELIMITERS, key=lambda cut: _rate(_sniff_rows(head, cut)))
@@ -59,10 +59,10 @@ def _sniff_rows(head: bytes, delimiter: str) -> list[list[str]]:
 
 
 class CsvTable:
-    """A table that `open_bytes` opens anew for each reading.
+    """A CSV table, reopened by `open_bytes` for each pass.
 
     Raises:
-        InputError: If its header cannot be read.
+        InputError: If the header cannot be read.
     """
 
     def __init__(self, open_bytes: OpenBytes, delimiter: str) -> None:
@@ -73,7 +73,7 @@ class CsvTable:
         self.header = _name_columns(_require_utf8(cells)) if cells else ["id", "text"]
 
     def records(self) -> Iterator[Record]:
-        """Yield the rows below the header, each numbered by the line that it begins in."""
+        """Yield the rows below the header, each numbered by its first line."""
         with self._open() as file:
             lines = _CsvLines(_decode(file))
             rows = self._rows(lines)
@@ -96,7 +96,7 @@ class CsvTable:
         return {name: cell for name, cell in zip(self.header, cells, strict=False) if cell}
 
     def _rows(self, lines: _CsvLines) -> Iterator[list[str] | InputError]:
-        """Yield the cells of each row that is not blank, or the error of the row."""
+        """Yield the cells of each non-blank row, or its error."""
         reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
         while True:
             lines.begin_row()
@@ -118,7 +118,7 @@ class CsvTable:
 
 
 def _explain(error: str) -> str:
-    """Return what is wrong with a row, in words of tables rather than of the csv module."""
+    """Return what is wrong with a row, in terms of tables rather than of the csv module."""
     if "expected after" in error:
         return "a quote inside a quoted cell stands alone: write it twice"
     if "unexpected end" in error:
@@ -129,7 +129,7 @@ def _explain(error: str) -> str:
 
 
 def _name_columns(cells: Sequence[str]) -> list[str]:
-    """Return the names of columns: those without one, or with that of another, are numbered."""
+    """Return unique column names: missing and repeated names are numbered."""
     names: list[str] = []
     for number, cell in enumerate(cells, 1):
         name = cell.strip() or f"column_{number}"
@@ -161,20 +161,20 @@ def _require_utf8(cells: list[str] | InputError) -> list[str]:
 
 
 class _CsvLines:
-    """Iterates over lines as the csv module needs them, and keeps those of the row."""
+    """An iterator of lines for the csv module that keeps the lines of the current row."""
 
     def __init__(self, file: TextIO) -> None:
         self._file, self._row_lines = file, list[str]()
         self._next_number = self.row_start = 1
 
     def begin_row(self) -> None:
-        """Begin a new row with the next line."""
+        """Start a new row with the next line."""
         self._row_lines.clear()
         self.row_start = self._next_number
 
     @property
     def row_bytes(self) -> bytes:
-        """Return the row so far, in UTF-8."""
+        """Return the lines of the current row, in UTF-8."""
         return "".join(self._row_lines).encode("utf-8", "surrogateescape")
 
     def __iter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Recognise the encoding of a source by its beginning, and read the source as UTF-8."""
+"""Encoding detection by the start of a source, and recoding to UTF-8."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""The byte order marks that files begin with."""
+"""Byte order marks at the start of files."""
 
 WINDOWS_1252 = "cp1252"
 CANDIDATES = (
     *(WINDOWS_1252, "cp1250", "cp1251", "cp1253", "cp1255", "cp1256", "koi8_r"),
     *("shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
 )
-"""What an encoding is guessed among: those that spreadsheets of common systems write."""
+"""The encodings to guess from: those that spreadsheets write on common systems."""
 
 NAMES = {WINDOWS_1252: "Windows-1252", "cp1250": "Windows-1250", "cp1251": "Windows-1251"}
 MAIL = b"From "
-"""How an mbox begins, whose mails name their encodings."""
+"""The start of an mbox, whose mails declare their encodings."""
 
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -33,7 +33,7 @@ _DAMAGED = re.compile("[\udc80-\udcff]")
 
 @dataclass(frozen=True, slots=True)
 class TextEncoding:
-    """The encoding of a source, as Python calls it, and whether it was guessed."""
+    """The encoding of a source, by its Python name, and whether it was guessed."""
 
     name: str
     is_guessed: bool = False
@@ -45,7 +45,7 @@ class TextEncoding:
 
     @property
     def is_for_json(self) -> bool:
-        """Return whether JSON may have it, which no guess decides: JSON is Unicode."""
+        """Return whether JSON may have this encoding: JSON is Unicode, so guesses do not count."""
         return not self.is_guessed or self.name.startswith("utf-16")
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ UTF8 = TextEncoding("utf-8")
 
 
 def recognise_encoding(head: bytes) -> TextEncoding:
-    """Return the encoding of a text that begins with `head`."""
+    """Return the encoding of a text that starts with `head`."""
     marked = next((name for mark, name in MARKS.items() if head.startswith(mark)), None)
     if marked:
         return TextEncoding(marked)
@@ -66,14 +66,14 @@ def recognise_encoding(head: bytes) -> TextEncoding:
 
 
 def _is_utf8(head: bytes) -> bool:
-    """Return whether `head` is UTF-8, but for a few damaged bytes that other text has in it."""
+    """Return whether `head` is UTF-8, except for a few damaged bytes."""
     text = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(head)
     damaged = len(_DAMAGED.findall(text))
     return damaged == 0 or damaged < len(_NOT_ASCII.findall(text)) - damaged
 
 
 def _recognise_unmarked_utf16(head: bytes) -> TextEncoding:
-    """Return UTF-16 for a text whose ASCII characters have a NUL each, else UTF-8."""
+    """Return UTF-16 for a text with a NUL next to each ASCII character, else UTF-8."""
     little, big = head[1::2].count(0), head[0::2].count(0)
     fewer, more = sorted((little / len(head), big / len(head)))
     if more < 0.3 or fewer > 0.02:
@@ -82,9 +82,9 @@ def _recognise_unmarked_utf16(head: bytes) -> TextEncoding:
 
 
 def _guess(head: bytes) -> TextEncoding:
-    """Return the likeliest of the encodings that have a byte for a letter, or two for a character.
+    """Return the likeliest of the single-byte and double-byte encodings.
 
-    Several often fit a short text: Windows-1252 is then taken, by far the most frequent one.
+    Several often fit a short text; then the result is Windows-1252, by far the most frequent.
     """
     from charset_normalizer import from_bytes
 
@@ -105,13 +105,13 @@ def as_utf8(stream: BinaryIO, encoding: TextEncoding) -> BinaryIO:
 
 
 def decode_head(head: bytes, encoding: TextEncoding) -> bytes:
-    """Return the beginning of a source in UTF-8, without a character that is cut at its end."""
+    """Return the start of a source in UTF-8, without a truncated character at the end."""
     decoder = codecs.getincrementaldecoder(encoding.name)("replace")
     return decoder.decode(head).encode() if not encoding.is_utf8 else head
 
 
 class _Recoder(io.RawIOBase):
-    """Reads text of any encoding as UTF-8; what cannot be decoded becomes U+FFFD."""
+    """A stream that recodes text to UTF-8; undecodable bytes become U+FFFD."""
 
     def __init__(self, stream: BinaryIO, encoding: str) -> None:
         super().__init__()

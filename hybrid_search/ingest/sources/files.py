@@ -1,6 +1,6 @@
-"""Read files, folders, globs and standard input, each file by the kind that it is recognised as.
+"""Documents from files, folders, globs and standard input, by detected file kind.
 
-One line, row or object at a time, whatever the size of the file.
+One line, row or object is read at a time, whatever the size of the file.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from hybrid_search.observability import logs
 
 SAMPLE = Path(__file__).parents[2] / "sample" / "calls.jsonl"
 UNFINISHED = (".tmp", ".part")
-"""Endings of files that are still being written."""
+"""File name suffixes of files that are still being written."""
 LEFT_ALONE = (*UNFINISHED, REJECTED)
-"""Endings of files in a folder that are no sources."""
+"""File name suffixes that are skipped in folders."""
 
 
 FIRST_ROWS = 2
-"""Numbers of the rows that are looked at for names of speakers; the first of a table may be 2."""
+"""Highest number of a row checked for speaker names; a table's first row may be number 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class SourceFile:
     """A file to read, or standard input.
 
     Attributes:
-        path: Where it is, as it is called in messages.
-        id: The id of its document, if it states none: its place in the folder that was named,
-            without ending.
+        path: Where it is, as named in messages.
+        id: The id of its document, if the document has none: the path within the named folder,
+            without suffix.
     """
 
     path: str
@@ -75,10 +75,10 @@ class SourceFile:
 
 
 def find(sources: Sequence[str]) -> list[SourceFile]:
-    """Return the files that `sources` name: files, folders with all that is in them, and globs.
+    """Return the files that `sources` name: files, folders (recursively) and globs.
 
-    Of a folder, hidden files, unfinished ones and those of refused documents are left out.
-    UsageError is raised if there is no such file, or none in a folder.
+    In folders, hidden files, unfinished files and rejects files are skipped. Raises UsageError if a
+    file does not exist, or a folder has no files.
     """
     return [file for source in sources for file in _find_source(source)]
 
@@ -113,7 +113,7 @@ def _find_match(match: Path, folder: Path) -> list[SourceFile]:
 
 
 def _fixed_folder(pattern: Path) -> Path:
-    """Return the folders of a glob before its first wildcard."""
+    """Return the part of a glob before its first wildcard."""
     parts = pattern.parts
     fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
     return Path(*parts[:fixed])
@@ -145,7 +145,7 @@ def check(
 ) -> None:
     """Check that all sources can be read, before anything is written.
 
-    MissingExtraError is raised if a source needs a package that is not installed.
+    Raises MissingExtraError if a source needs a package that is not installed.
 
     Raises:
         UsageError: If a source does not exist, or is the file `rejects`, or if the format or the
@@ -169,10 +169,10 @@ def _ending(file: SourceFile) -> str:
 
 
 def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[SourceLine]:
-    """Yield all documents of all sources, and of what is no document a line with its fault.
+    """Yield all documents of all sources; anything else becomes a line with a fault.
 
-    A source that breaks off, or that nothing reads, ends with a line whose fault says so; then the
-    next source is read.
+    A source that breaks off or cannot be read ends with a line whose fault says so; then the next
+    source is read.
     """
     may_split = not options.split_speakers
     for file in find_present(sources):
@@ -205,7 +205,7 @@ def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[Sourc
 
 
 def find_present(sources: Sequence[str]) -> Iterator[SourceFile]:
-    """Yield the files of `sources`; a name that is gone stays, so that reading it says so."""
+    """Yield the files of `sources`; a missing file is kept, so reading it reports the error."""
     for source in sources:
         try:
             yield from _find_source(source)
@@ -214,7 +214,7 @@ def find_present(sources: Sequence[str]) -> Iterator[SourceFile]:
 
 
 def size(sources: Sequence[str]) -> int | None:
-    """Return the bytes of all sources, None if standard input is among them."""
+    """Return the total size of all sources in bytes, None if standard input is among them."""
     if STDIN in sources:
         return None
     return sum(Path(file.path).stat().st_size for file in find(sources))
@@ -247,7 +247,7 @@ def _read_text(
     known_format = next((known for known in FORMATS if known.name == kind), None)
     if known_format:
         documents = _read_format(known_format, stream, file.id)
-        options = replace(options, columns=SAME)  # its documents have the keys of documents
+        options = replace(options, columns=SAME)  # a named format has document keys already
         return (build_row(Record(number, item), options) for number, item in documents)
     rows = (json_texts.read_values if kind == JSON else json_texts.read_lines)(stream)
     if options.keep_objects:
@@ -259,7 +259,7 @@ def _read_text(
 
 
 def _build_json_row(row: Row, options: ReadOptions) -> Row:
-    """Return the document of a row; one that is no object stays as it is, and is refused so."""
+    """Return the document of a row; a row that is not an object is kept, to be refused later."""
     record = read_record(row)
     return row if record.fault else build_row(record, options)
 
@@ -298,7 +298,7 @@ def _open_text(path: str, encoding: TextEncoding) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _rewind(file: BinaryIO) -> Iterator[BinaryIO]:
-    """Yield `file` from its beginning; whoever reads it may close what they get."""
+    """Yield `file` rewound to its start; the reader may close it."""
     file.seek(0)
     with os.fdopen(os.dup(file.fileno()), "rb") as copy:
         yield copy

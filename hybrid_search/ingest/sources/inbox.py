@@ -1,8 +1,8 @@
-"""A watched folder as the source: each file moved into it is ingested, then moved on.
+"""A watched folder as source: each file moved into it is ingested, then moved on.
 
-It goes into ``done/``, or into ``failed/`` if a document was refused. A file is taken when it holds
-still, and stays if it changes while it is read: it is then read again, and what is unchanged in it
-is skipped. Only regular files are taken, never what a symbolic link leads to.
+It goes into ``done/``, or into ``failed/`` if a document was refused. A file is read once it stops
+changing. If it changes while it is read, it stays and is read again, skipping unchanged documents.
+Only regular files are read; symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ POLL_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 IngestFile = Callable[[Path, Path], Summary]
-"""Ingests the file of the first path, refused documents into that of the second.
+"""Ingests the file at the first path, writing refused documents to the second.
 
-Returns when all of it is committed.
+It returns when everything is committed.
 """
 
 
@@ -37,14 +37,14 @@ def follow(
     should_stop: Callable[[], bool],
     on_ingested: Callable[[Path, Summary], None],
 ) -> Summary:
-    """Ingest the files that come into `inbox` until `should_stop` says so.
+    """Ingest new files in `inbox` until `should_stop` returns True.
 
-    `on_ingested` is called with the place that each file was moved to. A file that was interrupted
-    stays for the next run, and so does one whose `ingest` raises an error, and one that cannot be
-    moved, which raises UsageError. A file that changed meanwhile stays for a later look.
+    `on_ingested` is called with the new path of each file. A file stays for the next run if its
+    ingest was interrupted or raised an error, or if it cannot be moved, which raises UsageError. A
+    file that changed meanwhile stays for a later pass.
 
     Returns:
-        The sum of all runs.
+        The sum of the summaries of all files.
     """
     total = Summary()
     while not should_stop():
@@ -71,15 +71,15 @@ FileState = tuple[int, int, int]
 
 @dataclass(slots=True)
 class Inbox:
-    """A folder that files are moved into, with ``done/`` and ``failed/`` inside."""
+    """A folder into which files are moved, with subfolders ``done/`` and ``failed/``."""
 
     folder: Path
     _states: dict[str, FileState] = field(default_factory=dict)
-    """The files that were there at the last look, by name."""
+    """The files seen in the last pass, by name."""
     _known_links: set[str] = field(default_factory=set)
 
     def prepare(self) -> None:
-        """Make the folders inside. Raises UsageError if they cannot be made."""
+        """Create the subfolders; raise UsageError if that fails."""
         try:
             for name in ("done", "failed"):
                 create_folder(self.folder / name)
@@ -89,10 +89,10 @@ class Inbox:
             ) from error
 
     def list_waiting(self) -> list[Path]:
-        """Return the files that are as they were at the call before, the oldest first.
+        """Return the files unchanged since the previous call, oldest first.
 
-        Hidden files and those with an ending of `UNFINISHED` are left alone, and so are symbolic
-        links, of which the log says so once.
+        Hidden files, files with a suffix in `UNFINISHED`, and symbolic links are skipped; symbolic
+        links are logged once.
 
         Raises:
             UsageError: If the folder cannot be read.
@@ -133,7 +133,7 @@ class Inbox:
             )
 
     def has_changed(self, file: Path) -> bool:
-        """Return whether `file` is there, but not as it was listed, and log it if so."""
+        """Return and log whether `file` exists but has changed since it was listed."""
         state = _read_state(file)
         changed = state is not None and state != self._states.get(file.name)
         if changed:
@@ -143,9 +143,9 @@ class Inbox:
         return changed
 
     def prepare_rejects_path(self, file: Path) -> Path:
-        """Return where refused documents of `file` go while it is read.
+        """Return the path for refused documents while `file` is read.
 
-        A file that an earlier run left there is removed.
+        A file left there by an earlier run is removed.
         """
         path = self.folder / f".{file.name}{REJECTED}"
         with translate_write_errors(path):
@@ -153,10 +153,10 @@ class Inbox:
         return path
 
     def move_ingested(self, file: Path, *, failed: bool) -> Path:
-        """Move `file` into ``done/`` or ``failed/``, after its refused documents.
+        """Move `file` into ``done/`` or ``failed/``, after moving its refused documents.
 
         Returns:
-            Where the file is now.
+            The new path of the file.
 
         Raises:
             UsageError: If it cannot be moved.
@@ -183,7 +183,7 @@ def _is_finished(name: str) -> bool:
 
 
 def _read_state(file: Path) -> FileState | None:
-    """Return the state of a file, None if it is gone."""
+    """Return the state of a file, or None if it does not exist."""
     try:
         stat = file.lstat()
     except FileNotFoundError:

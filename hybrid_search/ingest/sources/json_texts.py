@@ -1,4 +1,4 @@
-"""Read JSON documents from lines, and from lists and objects that take many lines."""
+"""JSON documents from lines, and from lists and objects that span lines."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 JSON needs at most six bytes for one of them. An object over several lines has as many characters.
 """
 CHUNK = 256 * 1024
-"""Characters read at first; as many again, each time that an object is not whole."""
+"""Characters read at first; doubled each time that an object is incomplete."""
 EXCERPT = 1000
-"""Characters that are kept of what cannot be read."""
+"""Characters kept of unreadable input."""
 NEAR_END = 16
-"""Characters at the end of what was read in which an error may come from what is not yet read."""
+"""Characters at the end of the buffer where an error may be due to missing input."""
 
 _SPACE = " \t\r\n"
 
 
 def read_lines(file: BinaryIO) -> Iterator[Row]:
-    """Yield the lines of a file; of a line that is too long, only the beginning and a fault."""
+    """Yield the lines of a file; for a line that is too long, only its start and a fault."""
     number = 0
     while data := file.readline(MAX_LINE_BYTES):
         number += 1
@@ -40,10 +40,10 @@ def read_lines(file: BinaryIO) -> Iterator[Row]:
 
 
 def read_values(file: BinaryIO) -> Iterator[Row]:
-    """Yield the objects of a JSON text, and those in its lists, each as it stands.
+    """Yield the objects of a JSON text, and the objects in its lists, each verbatim.
 
-    They are numbered from 1. Only one object is in memory at a time. Behind an error, reading goes
-    on at the next line that begins with an object.
+    They are numbered from 1. Only one object is in memory at a time. After an error, reading
+    resumes at the next line that starts with an object.
     """
     text = _Text(io.TextIOWrapper(file, "utf-8", "surrogateescape", newline=""))
     number = 0
@@ -56,7 +56,7 @@ def read_values(file: BinaryIO) -> Iterator[Row]:
 
 
 class _Text:
-    """A text that is read piece by piece, and the place in it."""
+    """A text that is read in pieces, and the current position."""
 
     def __init__(self, file: TextIO) -> None:
         self._file, self._decoder = file, json.JSONDecoder()
@@ -64,8 +64,8 @@ class _Text:
         self._is_over = False
 
     def find_value(self) -> bool:
-        """Go to the next object or other value; False if there is none."""
-        while True:  # lists are opened, so their brackets and commas are passed over
+        """Move to the next object or other value; return False at the end."""
+        while True:  # lists are flattened: skip their brackets and commas
             while self.position < len(self.buffer):
                 if self.buffer[self.position] not in _SPACE + "[],\ufeff":
                     return True
@@ -74,7 +74,7 @@ class _Text:
                 return False
 
     def take_value(self) -> tuple[str, str | None]:
-        """Return the value that begins here, or some of it and why it cannot be read."""
+        """Return the value that starts here, or part of it and why it cannot be read."""
         while True:
             fault, may_be_cut = None, True
             try:
@@ -97,7 +97,7 @@ class _Text:
                 return excerpt, f"{fault}; reading goes on at the next line that opens an object"
 
     def find_object_line(self) -> bool:
-        """Go to the next line that begins with an object; False if there is none."""
+        """Move to the next line that starts with an object; return False if there is none."""
         while True:
             begin = self.buffer.find("\n{", self.position)
             if begin >= 0:

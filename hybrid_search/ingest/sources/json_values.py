@@ -1,4 +1,4 @@
-"""Turn values that have one meaning in JSON into it: times, decimals, UUIDs, numpy and pandas."""
+"""Conversion of values to JSON: times, decimals, UUIDs, numpy and pandas."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hybrid_search.errors import InputError
 
 
 def to_json_value(value: Any, key: str) -> Any:
-    """Return `value` as JSON has it; NaN, NaT and the like are None, as a missing value is.
+    """Return `value` as a JSON value; NaN, NaT and other missing values become None.
 
-    Times are ISO 8601, integral decimals are integers.
+    Times become ISO 8601, integral decimals become integers.
 
     Raises:
-        InputError: If `value`, which `key` names, is of a type that JSON does not have.
+        InputError: If `value`, the value of `key`, has a type without a JSON equivalent.
     """
     if value is None or isinstance(value, (str, bool, int)):
         return value
@@ -48,13 +48,13 @@ def to_json_value(value: Any, key: str) -> Any:
 def _list_to_json(value: Any, key: str) -> Any:
     items = list(value)
     are_pairs = bool(items) and all(isinstance(item, tuple) and len(item) == 2 for item in items)
-    if are_pairs and isinstance(value, list):  # a map of Arrow
+    if are_pairs and isinstance(value, list):  # an Arrow map
         return to_json_value(dict(items), key)
     return [to_json_value(item, key) for item in items]
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether `value` stands for a missing one: None, NaN, NaT, or NA of pandas."""
+    """Return whether `value` is a missing value: None, NaN, NaT, or NA of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(value, (float, np.floating)):

@@ -1,4 +1,4 @@
-"""Read documents that a program has: dicts, data frames and Arrow tables."""
+"""Documents from Python objects: dicts, data frames and Arrow tables."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hybrid_search.ingest.sources.turn_rows import group_calls
 from hybrid_search.ingest.types import SourceLine
 
 SOURCE = "documents"
-"""What the rejects file calls the source."""
+"""The name of the source in the rejects file."""
 
 CHUNK_ROWS = 1000
 
 
 class ArrowStream(Protocol):
-    """A table with the interface of Arrow, such as a data frame of pandas or polars."""
+    """A table with the Arrow interface, such as a data frame of pandas or polars."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the table as a capsule."""
@@ -30,18 +30,18 @@ class ArrowStream(Protocol):
 
 
 def read_objects(documents: Any, options: ReadOptions) -> Iterator[SourceLine]:
-    """Return the lines of documents.
+    """Return documents as source lines.
 
     Args:
         documents: An iterable of dicts, a data frame of pandas, or an object with
-            ``__arrow_c_stream__``, such as a table of Arrow or a data frame of polars.
-        options: How they are read.
+            ``__arrow_c_stream__``, such as an Arrow table or a polars data frame.
+        options: How to read them.
 
     Raises:
         UsageError: If `documents` is something else, or a table without id and text, or one with
             repeated ids.
     """
-    if isinstance(documents, (str, bytes, Path, Mapping)):  # whose parts are no documents
+    if isinstance(documents, (str, bytes, Path, Mapping)):  # iterable, but not of documents
         raise UsageError(
             f"documents must be a list of dicts, and this is a {type(documents).__name__}. "
             "A file of JSON lines is read by `map(json.loads, open(path))`, and any file by "
@@ -61,7 +61,7 @@ def read_objects(documents: Any, options: ReadOptions) -> Iterator[SourceLine]:
 
 
 def put_in_python(message: str) -> str:
-    """Return a message with the arguments of Python in place of the command line's options."""
+    """Replace command line options in a message with Python arguments."""
     message = message.replace("--rows turn", 'rows="turn"')
     message = re.sub(r"--columns (?:([\"'])([^\"']*=.*?)\1|(\S+=[^\s;]+))", _list_columns, message)
     return message.replace("--columns", "columns=")
@@ -82,7 +82,7 @@ def _as_table(documents: Any) -> Table | None:
 
 
 class _FrameTable:
-    """A data frame of pandas; an index with a name is a column."""
+    """A pandas data frame; a named index counts as a column."""
 
     def __init__(self, frame: Any) -> None:
         has_named_index = any(name is not None for name in frame.index.names)
@@ -116,7 +116,7 @@ def _read_dict(number: int, document: Any, options: ReadOptions) -> Row:
 
 
 def _read_record(number: int, document: Any) -> Record:
-    """Return the record of a dict; what is none, or has values that JSON lacks, has a fault."""
+    """Return the record of a dict; it has a fault if it is not a dict, or not valid JSON."""
     if not isinstance(document, Mapping):
         fault = f"not a dict, but a {type(document).__name__}"
         return Record(number, {}, _repr(document), fault)

@@ -1,4 +1,4 @@
-"""`ReadOptions`: how sources are read, the same for files, an index of a server and Python."""
+"""`ReadOptions`: how to read sources, the same for files, a server's index and Python."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Literal, Self, get_args
 from hybrid_search.errors import UsageError
 
 Rows = Literal["document", "turn"]
-"""What a row or object is: a document, or one turn of the call that its id names."""
+"""The meaning of a row or object: a document, or one turn of the call with its id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The column or dotted key that gives each named key of a document.
+    """The mapping from keys of a document to columns or dotted keys.
 
-    Every other column is the key of its own name.
+    Every other column becomes a key with the same name.
     """
 
     of: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the mapping in ``KEY=COLUMN,KEY=COLUMN``.
+        """Return the mapping in a text of the form ``KEY=COLUMN,KEY=COLUMN``.
 
-        A pair whose column has a comma in its name stands in double quotes.
+        A pair whose column name has a comma must be in double quotes.
 
         Raises:
-            UsageError: If `text` is not of this form, or has a key twice.
+            UsageError: If `text` does not have this form, or has a key twice.
         """
         pairs = [pair.partition("=") for pair in next(csv.reader([text]), [])]
         keys = [key.strip() for key, _, _ in pairs]
@@ -43,7 +43,7 @@ class Columns:
 
 
 SAME = Columns()
-"""Every column gives the key of its own name."""
+"""Every column keeps its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class ReadOptions:
     """How sources are read.
 
     Attributes:
-        columns: The columns or dotted keys of the keys of a document.
+        columns: The columns or dotted keys for the keys of a document.
         rows: ``turn`` makes a call of all rows with the same id.
-        format: The name of the format of all sources; None: each is recognised by its content.
-        encoding: The encoding of all sources; None: each is recognised.
+        format: The format of all sources; None to recognise each by its content.
+        encoding: The encoding of all sources; None to detect each.
         split_speakers: Whether lines such as "Agent: ..." of a text become turns.
     """
 
@@ -65,15 +65,15 @@ class ReadOptions:
     split_speakers: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UsageError if a value is not one of those that there are."""
+        """Raise UsageError if a value is not one of the allowed ones."""
         if self.rows not in get_args(Rows):
             raise UsageError(f"rows is {self.rows!r}: it is one of {', '.join(get_args(Rows))}")
 
     @property
     def keep_objects(self) -> bool:
-        """Return whether an object of a source is a document just as it is."""
+        """Return whether objects of a source are documents already."""
         return not (self.columns.of or self.rows == "turn" or self.split_speakers)
 
 
 AS_IS = ReadOptions()
-"""Every source is recognised, and its keys are those of documents."""
+"""Every source is recognised by its content, and keys are used unchanged."""

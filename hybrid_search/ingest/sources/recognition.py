@@ -1,4 +1,4 @@
-"""Recognise the kind of a source by its beginning and its name."""
+"""Detection of the kind of a source by its start and its name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENDINGS = {
     ".ndjson": JSON_LINES,
     ".json": JSON_LINES,
 }
-"""The kinds of names whose content tells nothing, as that of an empty file."""
+"""Kinds by file name, for content that shows nothing, such as an empty file."""
 
 
 def list_formats() -> list[str]:
@@ -38,7 +38,7 @@ def check_format(name: str | None) -> None:
 
 
 def is_enough(head: bytes) -> bool:
-    """Return whether the kind of a source can be told by `head` alone: a whole line of JSON."""
+    """Return whether `head` alone shows the kind of a source: a whole line of JSON."""
     line, newline, _ = head.partition(b"\n")
     return bool(newline) and line.lstrip().startswith(b"{") and _is_json(line)
 
@@ -46,16 +46,16 @@ def is_enough(head: bytes) -> bool:
 def recognise(head: bytes, name: str, options: ReadOptions) -> str:
     """Return the kind of a source: one of `list_formats`.
 
-    A source whose keys the options name is JSON or a table rather than a format that has the same
-    keys.
+    If the options name columns that the source has, it is JSON or a table, and not a format with
+    the same keys.
 
     Args:
-        head: Its first bytes, in UTF-8 if it is a text.
-        name: The name of its file, without ``.gz``.
-        options: How sources are read.
+        head: Its first bytes, in UTF-8 if it is text.
+        name: Its file name, without ``.gz``.
+        options: How to read sources.
 
     Raises:
-        InputError: If nothing reads it.
+        InputError: If no reader supports it.
     """
     if options.format:
         return options.format
@@ -96,7 +96,7 @@ def _recognise_json(head: bytes) -> str | None:
 
 
 def _opens_list(lines: list[bytes]) -> bool:
-    """Return whether a list of JSON begins, and not a text such as "[agent] Hello"."""
+    """Return whether a JSON list starts here, rather than a text such as "[agent] Hello"."""
     inner = b"".join(lines[:2]).lstrip()[1:].lstrip()
     return inner[:1] in (b"{", b"[", b"]", b'"', b"")
 

@@ -1,4 +1,4 @@
-"""Make documents of the rows and objects of sources: own keys, speakers' lines, times."""
+"""Documents from rows and objects: renamed keys, speaker lines, times."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
 from hybrid_search.text.values import read_instant
 
 Row = tuple[int, bytes, str | None]
-"""(number from 1, JSON of a document, fault). With a fault the bytes are what was found.
+"""(number from 1, JSON of a document, fault). With a fault the bytes are the raw input.
 
-A fault quotes nothing of a text.
+A fault never quotes text.
 """
 
 Fields = dict[str, Any]
@@ -29,7 +29,7 @@ Fields = dict[str, Any]
 class Record:
     """A row of a table or an object, numbered from 1.
 
-    `raw` is what stands in the source, for a refusal, and `fault` why it could not be read.
+    `raw` is the source text, for a refusal, and `fault` the reason why it could not be read.
     """
 
     number: int
@@ -42,23 +42,22 @@ CONTENT = ("text", "turns")
 RESERVED = ("id", *CONTENT)
 TIMES = ("start", "end")
 TURN_KEYS = ("speaker", "start", "end", "start_ms", "end_ms")
-"""Keys of a turn beside its text."""
+"""Keys of a turn besides its text."""
 
 SINCE_1970 = 10**10
-"""Milliseconds, 115 days: a time of a turn that is larger counts from 1970."""
+"""A larger time of a turn, in milliseconds, counts from 1970; this limit is 115 days."""
 
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)")
 _MILLISECONDS = re.compile(r"(?:(?i:_ms)|[a-z]Ms|(?i:milli\w*))$")
 
 
 def build_document(fields: Fields, options: ReadOptions) -> Fields:
-    """Return the document that `fields` are by their own keys.
+    """Return the document in `fields`, with columns mapped to keys.
 
-    InputError is raised if a key that the columns name is missing, or has a value that it cannot
-    have.
+    Raises InputError if a named column is missing or has an invalid value.
     """
     document = apply_columns(fields, options.columns) if options.columns.of else dict(fields)
-    if isinstance(document.get("turns"), str):  # a cell of a table
+    if isinstance(document.get("turns"), str):  # a table cell
         document["turns"] = _load_turns(document["turns"])
     text = document.get("text")
     if options.split_speakers and isinstance(text, str) and not document.get("turns"):
@@ -70,7 +69,7 @@ def build_document(fields: Fields, options: ReadOptions) -> Fields:
 
 
 def has_speaker_lines(document: bytes) -> bool:
-    """Return whether the JSON of a document has a text that `split_speakers` makes turns of."""
+    """Return whether the JSON of a document has a text that `split_speakers` can split."""
     if b"\\n" not in document or b":" not in document:
         return False
     fields = read_record((1, document, None)).fields
@@ -79,18 +78,19 @@ def has_speaker_lines(document: bytes) -> bool:
 
 
 def split_speakers(text: str) -> list[Fields] | None:
-    """Return the turns of a text with lines such as "Agent: ...", None if it has none."""
+    """Return the turns of a text with lines such as "Agent: ...", or None."""
     from hybrid_search.ingest.sources.formats.text import split_speakers as split
 
     return split(text)
 
 
 def apply_columns(fields: Fields, columns: Columns) -> Fields:
-    """Return `fields` under the keys that `columns` name them by.
+    """Return `fields` renamed according to `columns`.
 
-    If a key of turns is named, the text is that of a turn where there are turns, else the whole
-    is one turn. What stands under id, text or turns and is another value becomes ``source_id`` and
-    so on. InputError is raised if the id, the text or the turns are not where `columns` say.
+    If a key of turns is named and the document has turns, the named text is the text of a turn;
+    without turns the whole document is one turn. Other values under id, text or turns are renamed
+    to ``source_id`` and so on. Raises InputError if the id, the text or the turns are not where
+    `columns` say.
     """
     of, fields = columns.of, dict(fields)
     turn_columns = {key: of[key] for key in TURN_KEYS if key in of}
@@ -137,7 +137,7 @@ def _require_list(turns: Any) -> list[Any]:
 
 
 def _load_turns(text: str) -> Any:
-    """Return the turns that a cell of a table has as JSON."""
+    """Return the turns in a table cell with JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -153,16 +153,16 @@ def _apply_to_turn(turn: Any, turn_columns: Mapping[str, str]) -> Any:
 
 
 def _wrap_in_turn(fields: Fields, own: Fields, turn_columns: Mapping[str, str]) -> Fields:
-    """Return the turns of a document whose text is one turn, with a speaker or times."""
+    """Return the text of a document as its only turn, with a speaker or times."""
     turn = {key: take(fields, column) for key, column in turn_columns.items()}
     text = own.pop("text") if "text" in own else fields.pop("text", None)
     return {"turns": [{"text": text, **read_turn_keys(turn, turn_columns)}]}
 
 
 def read_turn_keys(turn: Mapping[str, Any], names: Mapping[str, str]) -> Fields:
-    """Return the keys of a turn without the missing ones, and times in milliseconds.
+    """Return the keys of a turn without missing values, with times in milliseconds.
 
-    `names` are the columns or keys that the values come from.
+    `names` are the columns or keys from which the values come.
     """
     own = dict(turn)
     for key in TIMES:
@@ -176,8 +176,8 @@ def to_milliseconds(value: Any, name: str) -> int:
     """Return a time as milliseconds.
 
     A text with colons is hours, minutes and seconds, or minutes and seconds. A number is seconds,
-    unless `name`, the column or key that it comes from, ends in ``_ms``, ``Ms`` or ``Millis``. An
-    instant in ISO 8601 is counted from 1970, see `count_from_first`.
+    unless `name`, its column or key, ends in ``_ms``, ``Ms`` or ``Millis``. An instant in ISO 8601
+    is counted from 1970, see `count_from_first`.
 
     Raises:
         InputError: If it is none of these.
@@ -200,7 +200,7 @@ def to_milliseconds(value: Any, name: str) -> int:
 
 
 def count_from_first(turns: Sequence[Any]) -> list[Any]:
-    """Return turns with times that count from the first turn, where they counted from 1970."""
+    """Return turns with times since 1970 changed to times since the first turn."""
     timed = [turn for turn in turns if isinstance(turn, dict) and "start_ms" in turn]
     starts = [turn["start_ms"] for turn in timed if isinstance(turn["start_ms"], (int, float))]
     first = min(starts, default=0)
@@ -216,7 +216,7 @@ def _move_times(turn: Fields, first: float) -> Fields:
 
 
 def rename_reserved(key: str, own: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
-    """Return `key`, or a new name for it if the document has another value under that name."""
+    """Return `key`, or a new name if the document has another value under that name."""
     if key not in own:
         return key
     name = f"source_{key}"
@@ -226,7 +226,7 @@ def rename_reserved(key: str, own: Mapping[str, Any], fields: Mapping[str, Any])
 
 
 def find(fields: Fields, path: str) -> Any:
-    """Return the value under a dotted key, None if it is not there."""
+    """Return the value under a dotted key, or None."""
     value = fields.get(path)
     first, dot, inner_path = path.partition(".")
     inner = fields.get(first)
@@ -234,14 +234,14 @@ def find(fields: Fields, path: str) -> Any:
 
 
 def take(fields: Fields, path: str) -> Any:
-    """Return the value under a dotted key, and remove it from `fields`; None if it is not there."""
+    """Remove and return the value under a dotted key of `fields`, or None."""
     if fields.get(path) is not None:
         return fields.pop(path)
     first, dot, inner_path = path.partition(".")
     inner = fields.get(first)
     if not (dot and isinstance(inner, dict)):
         return None
-    rest = dict(inner)  # what is inside stays as it is, for a refusal
+    rest = dict(inner)  # copy: the original is kept for a refusal
     value = take(rest, inner_path)
     if rest:
         fields[first] = rest
@@ -256,16 +256,16 @@ def dump(fields: Mapping[str, Any]) -> bytes:
 
 
 def clean_fields(fields: Mapping[str, Any]) -> Fields:
-    """Return `fields` with values of JSON, without the missing ones.
+    """Return `fields` as JSON values, without missing values.
 
-    InputError is raised if a value is of a type that JSON does not have.
+    Raises InputError if a value has a type without a JSON equivalent.
     """
     cleaned = ((str(key), to_json_value(value, str(key))) for key, value in fields.items())
     return {key: value for key, value in cleaned if value is not None}
 
 
 def read_record(row: Row) -> Record:
-    """Return the object in a row of JSON; one that is no object has a fault."""
+    """Return the object in a row of JSON, with a fault if it is not an object."""
     number, data, fault = row
     if fault is None:
         try:
@@ -282,7 +282,7 @@ def read_record(row: Row) -> Record:
 
 
 def build_row(record: Record, options: ReadOptions) -> Row:
-    """Return the row with the document of a record, or with its fault."""
+    """Return a row with the document of a record, or with its fault."""
     if record.fault:
         return record.number, record.raw, record.fault
     try:

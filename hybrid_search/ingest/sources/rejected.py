@@ -1,4 +1,4 @@
-"""``--retry``: the documents of a rejects file as the source, with their first source and line."""
+"""``--retry``: a rejects file as source, with the original source and line of each entry."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hybrid_search.ingest.rejects import parse_entry, translate_write_errors
 from hybrid_search.ingest.types import SourceLine
 
 TOO_LONG = " (the line is too long for a rejects file: correct it in its source, and ingest that)"
-"""Added to the reason of a line of which the file has only the beginning."""
+"""Added to the reason if the file has only the start of a line."""
 
 
 def check(file: Path) -> None:
-    """Raise UsageError unless `file` begins as a rejects file does."""
+    """Raise UsageError unless `file` starts like a rejects file."""
     if not file.is_file():
         raise UsageError(
             f"there is no file {file} of refused documents: "
@@ -34,9 +34,9 @@ def check(file: Path) -> None:
 def read(file: Path) -> Iterator[SourceLine]:
     """Yield the refused lines, byte for byte.
 
-    A line that was not whole when it was refused keeps its reason as a fault: it cannot be tried
-    again. The same goes for a line that was too long for the file, and for a line of `file` that is
-    not a valid entry. UsageError is raised if `file` cannot be read to its end.
+    A line that was incomplete when it was refused keeps its reason as a fault, as it cannot be
+    retried. So do a line that was too long for the file, and a line of `file` that is not a valid
+    entry. Raises UsageError if `file` cannot be read to the end.
     """
     with translate_read_errors(file), file.open("rb") as stream:
         for number, data in enumerate(stream, 1):
@@ -46,7 +46,7 @@ def read(file: Path) -> Iterator[SourceLine]:
 
 @contextmanager
 def translate_read_errors(file: Path) -> Iterator[None]:
-    """Raise UsageError if a block cannot read `file`."""
+    """Translate errors of reading `file` to UsageError."""
     try:
         yield
     except OSError as error:
@@ -74,9 +74,9 @@ def _line_from_entry(file: Path, number: int, data: bytes) -> SourceLine:
 
 
 def make_retry_path(rejects: Path) -> Path:
-    """Return where to write documents that are refused again, until all were tried.
+    """Return the path for documents that are refused again, until all were retried.
 
-    A process that is killed before that leaves the old rejects file as it was.
+    If the process is killed before that, the old rejects file is unchanged.
     """
     path = rejects.with_name(f"{rejects.name}.again")
     with translate_write_errors(path):
@@ -85,10 +85,10 @@ def make_retry_path(rejects: Path) -> Path:
 
 
 def settle(fresh: Path, rejects: Path, retried: Path) -> None:
-    """Put `fresh` in the place of `rejects`, after all documents of `retried` were tried.
+    """Replace `rejects` with `fresh`, after all documents of `retried` were retried.
 
-    If nothing was refused again, and `rejects` is the file `retried`, it is removed: all documents
-    in it are indexed.
+    If nothing was refused again and `rejects` is the file `retried`, it is removed, as all its
+    documents are indexed.
     """
     with translate_write_errors(rejects):
         if fresh.exists():

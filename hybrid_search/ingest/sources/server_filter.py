@@ -1,6 +1,6 @@
-"""Translate `where` into a filter query for the index of a server.
+"""Translation of `where` into a filter query for a server's index.
 
-The query may find too much, never too little: `hybrid_search.text.filters.matches_where` decides
+The query may match too much, never too little; `hybrid_search.text.selection.matches_where` decides
 about every document that it finds.
 """
 
@@ -19,11 +19,11 @@ EVERYTHING: dict[str, Any] = {"match_all": {}}
 def build_query(
     where: Mapping[str, Any], mappings: Sequence[Mapping[str, Any]], *, by_id: bool
 ) -> dict[str, Any]:
-    """Return a query that finds all that `where` selects in indexes with these `mappings`.
+    """Return a query that finds everything that `where` selects in indexes with `mappings`.
 
-    `by_id` says that a document's id is its ``_id``. The query has only conditions that a server
-    compares as we do, on whole keywords, integers and booleans: any other value it would cut into
-    terms, round, or convert.
+    `by_id` means that a document's id is its ``_id``. The query only has conditions that a server
+    evaluates exactly, on whole keywords, integers and booleans; it would tokenize, round or convert
+    other values.
     """
     filters = [
         clause
@@ -36,7 +36,7 @@ def build_query(
 def _build_filter(
     name: str, values: Sequence[Any], mappings: Sequence[Mapping[str, Any]], by_id: bool
 ) -> dict[str, Any] | None:
-    if any(isinstance(value, Mapping) for value in values):  # comparisons are left to us
+    if any(isinstance(value, Mapping) for value in values):  # comparisons are evaluated here
         return None
     if name == ID:
         return {"ids": {"values": list(values)}} if by_id else None
@@ -48,9 +48,9 @@ def _build_filter(
 
 
 def _find_field(properties: Mapping[str, Any], steps: Sequence[str]) -> Mapping[str, Any]:
-    """Return how a field is mapped, or an empty mapping if it is not.
+    """Return the mapping of a field, empty if it is not mapped.
 
-    Empty also for fields of ``nested`` objects, which have queries of their own.
+    Also empty for fields of ``nested`` objects, which need special queries.
     """
     field: Mapping[str, Any] = {"properties": properties}
     for step in steps:
@@ -85,10 +85,10 @@ def _build_terms(
 
 
 def _is_plain_keyword(value: Any, longest: int) -> bool:
-    """Return whether the server stores a keyword of this value under no other one.
+    """Return whether the server stores this value as exactly this keyword.
 
-    A text that reads as a number or boolean may stand for 7.0, or for true, and a date for the same
-    time in another writing.
+    Text that looks like a number or boolean may match 7.0 or true, and a date may be the same time
+    in another notation.
     """
     if not isinstance(value, str) or len(value) > longest // 2:
         return False

@@ -1,4 +1,4 @@
-"""An index of a server that another program filled, as the source: its documents as lines."""
+"""An index that another program wrote on a server, as a source of documents."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ID = "_id"
 
 @dataclass(frozen=True, slots=True)
 class ForeignIndex:
-    """An index to read, how its documents are read, and what they must fulfil.
+    """An index to read, with read options and conditions on its documents.
 
-    Without columns a document has the index's ``_id``, and its text is the field ``text``. A text
-    that is a list is taken as the turns. All other fields are metadata; those called id, text or
-    turns become ``source_id`` and so on, because a document has its own.
+    Without columns, the id of a document is its ``_id``, and its text is the field ``text``; a list
+    there is taken as turns. All other fields are metadata. Fields called id, text or turns are
+    renamed to ``source_id`` and so on, because a document has its own.
     """
 
     index: str
@@ -31,11 +31,11 @@ class ForeignIndex:
     where: Mapping[str, Any] = field(default_factory=dict)
 
     def lines(self, server: Server) -> Generator[SourceLine, None, None]:
-        """Yield all documents of this point in time.
+        """Yield all documents as of one point in time.
 
-        The server leaves out some of the documents that `where` does not select, not all. Close the
-        generator, or read it to its end: until then the server keeps the point in time.
-        IndexMissingError is raised if there is no such index, ServerError if the server fails.
+        The server filters out only some of the documents that `where` excludes. Close the
+        generator, or read it to the end; until then the server keeps the point in time. Raises
+        IndexMissingError if there is no such index, ServerError if the server fails.
         """
         where = self._select_conditions()
         query = server_filter.build_query(
@@ -56,8 +56,8 @@ class ForeignIndex:
         return named if {*CONTENT} & named.keys() else {**named, "text": "text"}
 
     def _select_conditions(self) -> Mapping[str, Any]:
-        """Return the conditions that the server may apply: those on fields as they are there."""
-        if self.options.rows == "turn":  # a field of a turn is none of the call
+        """Return the conditions that the server may apply, those on unchanged fields."""
+        if self.options.rows == "turn":  # turn fields are not call fields
             return {}
         named = self.options.columns.of.keys() - {"id"}
         return {key: value for key, value in self.where.items() if key not in named}

@@ -1,6 +1,6 @@
-"""Read all documents of an index on a server, page by page, as of one point in time.
+"""Reader of all documents of an index on a server, page by page, as of one point in time.
 
-What is written meanwhile does not show.
+Later writes are not visible.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ ingested, a server that is away meanwhile included.
 """
 
 FIRST, MOST = 50, 500
-"""Documents of the first page, and of any page at most."""
+"""Number of documents in the first page, and the maximum of any page."""
 PAGE_BYTES = 4 * 1024 * 1024
-"""Bytes of a page, about: its number of documents follows from the mean of the page before."""
+"""Target bytes of a page; its number of documents follows from the mean of the previous page."""
 
 SHARD_DOC = (3, 3, 0)
-"""The first OpenSearch with ``_shard_doc``, which tells documents of several shards apart.
+"""The first OpenSearch with ``_shard_doc``, which orders documents across shards.
 
-The oldest Elasticsearch that we support has it.
+The oldest supported Elasticsearch has it.
 """
 
 SHARDS = "index.number_of_shards"
@@ -44,10 +44,10 @@ ServerHit = Mapping[str, Any]
 def iterate_hits(
     server: Server, index: str, query: Mapping[str, Any]
 ) -> Generator[ServerHit, None, None]:
-    """Yield every document of `index` that fulfils `query`.
+    """Yield every document of `index` that matches `query`.
 
-    `index` may also be an alias, or several names with commas. IndexMissingError is raised if there
-    is no such index, IndexStoreError if the server no longer has the point in time.
+    `index` may also be an alias, or several names separated by commas. Raises IndexMissingError if
+    there is no such index, IndexStoreError if the server no longer has the point in time.
     """
     for target, preference, sort in _views(server, index):
         with _open_point_in_time(server, target, preference) as pit:
@@ -57,10 +57,10 @@ def iterate_hits(
 
 
 def _views(server: Server, index: str) -> Iterator[tuple[str, str | None, list[str]]]:
-    """Yield (index to open, shard preference, sort order) for each part that is read by itself.
+    """Yield (index to open, shard preference, sort order) for each part that is read separately.
 
-    No two documents of a part are equal in its order. ``_doc`` comes first, because the server can
-    go on from it without looking at the documents before.
+    Within a part the sort order is total. ``_doc`` comes first, because the server can resume from
+    it without visiting earlier documents.
     """
     if server.engine == "elasticsearch":
         yield index, None, ["_shard_doc"]
@@ -90,9 +90,9 @@ def _shard_counts(server: Server, index: str) -> list[tuple[str, int]]:
 def _open_point_in_time(
     server: Server, index: str, preference: str | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield a point in time as searches name it, and close it at the end of the block.
+    """Yield a point in time for searches, and close it at the end of the block.
 
-    If closing fails, it ends by itself.
+    If closing fails, it expires by itself.
     """
     is_elasticsearch = server.engine == "elasticsearch"
     path = "_pit" if is_elasticsearch else "_search/point_in_time"
@@ -155,7 +155,7 @@ def _fetch_page(
 
 
 def fetch_properties(server: Server, index: str) -> list[Mapping[str, Any]]:
-    """Return the properties of each index behind `index`. Raises IndexMissingError."""
+    """Return the properties of each index behind `index`; raise IndexMissingError if none."""
     mappings_by_index = _request_index(
         server, index, "GET", f"/{_path(index)}/_mapping", read=answers.FOREIGN_MAPPINGS.read
     )

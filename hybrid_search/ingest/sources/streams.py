@@ -1,4 +1,4 @@
-"""Open sources as bytes, unpacked, with a look at their beginning: files and pipes."""
+"""Byte streams of files and pipes, decompressed, with a look at their start."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from typing import Any, BinaryIO, cast
 
 STDIN = "-"
 HEAD_BYTES = 64 * 1024
-"""Bytes by which a source is recognised."""
+"""Number of bytes used to recognise a source."""
 BUFFER_BYTES = 256 * 1024
 
 GZIP = b"\x1f\x8b"
 
 IsEnough = Callable[[bytes], bool]
-"""Says whether a source can be recognised by these bytes: a pipe may have no more for a while."""
+"""Returns whether these bytes suffice to recognise a source, as a pipe may have no more yet."""
 
 
 @contextmanager
 def open_source(path: str, is_enough: IsEnough) -> Iterator[tuple[bytes, BinaryIO]]:
-    """Yield the first bytes of a source, and all of it as a stream; gzipped ones are unpacked.
+    """Yield the first bytes of a source, and all of it as a stream; gzip is decompressed.
 
-    OSError is raised if the source cannot be opened.
+    Raises OSError if the source cannot be opened.
 
     Yields:
-        (head, stream): the stream begins with the head.
+        (head, stream): the stream starts with the head.
     """
     with _open(path) as file:
         magic, stream = _peek(file, lambda head: len(head) >= len(GZIP))
@@ -46,7 +46,7 @@ def can_open_twice(path: str) -> bool:
 
 
 def copy_to_file(stream: BinaryIO) -> BinaryIO:
-    """Return a temporary file with all of `stream`, which is removed when it is closed."""
+    """Return a temporary file with all of `stream`; it is removed when closed."""
     file = tempfile.TemporaryFile()  # noqa: SIM115 # the caller closes it
     shutil.copyfileobj(stream, file)
     file.seek(0)
@@ -58,14 +58,14 @@ def _open(path: str) -> AbstractContextManager[BinaryIO]:
 
 
 def _open_stdin() -> AbstractContextManager[BinaryIO]:
-    """Return standard input, opened anew for a thread that may wait for it when the process ends.
+    """Return standard input, reopened for a thread that may still wait for it at exit.
 
-    A thread that waits in Python's own reader holds a lock that the interpreter needs at its end.
+    A thread that waits in Python's own reader holds a lock that the interpreter needs at exit.
 
     Raises:
         OSError: If it is closed.
     """
-    if sys.stdin is None:  # closed, as by <&- in a shell
+    if sys.stdin is None:  # closed, e.g. by <&- in a shell
         raise OSError(errno.EBADF, "standard input is closed")
     try:
         return open(sys.stdin.fileno(), "rb", closefd=False)
@@ -74,9 +74,9 @@ def _open_stdin() -> AbstractContextManager[BinaryIO]:
 
 
 def _peek(stream: BinaryIO, is_enough: IsEnough) -> tuple[bytes, BinaryIO]:
-    """Return the beginning of `stream`, and a stream that begins with it.
+    """Return the start of `stream`, and a stream that includes it.
 
-    An error behind the first bytes is left to the reader, who gets what was read before it.
+    An error after the first bytes is left to the reader, which gets what was read before it.
     """
     head, error = b"", None
     try:
@@ -85,14 +85,14 @@ def _peek(stream: BinaryIO, is_enough: IsEnough) -> tuple[bytes, BinaryIO]:
             if not data:
                 break
             head += data
-    except (OSError, EOFError) as damage:  # what was read before it is still given
+    except (OSError, EOFError) as damage:  # still return what was read before it
         error = damage
     replay = cast("io.RawIOBase", _Replay(head, stream, error))
     return head, cast("BinaryIO", io.BufferedReader(replay, BUFFER_BYTES))
 
 
 class _Replay(io.RawIOBase):
-    """A stream that begins with bytes that were read from it before."""
+    """A stream that replays bytes already read from it."""
 
     def __init__(self, head: bytes, rest: BinaryIO, error: Exception | None) -> None:
         super().__init__()

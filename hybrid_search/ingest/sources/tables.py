@@ -1,4 +1,4 @@
-"""Read rows of tables as documents: the columns of keys, repeated ids, and calls of turns."""
+"""Documents from table rows: columns as keys, repeated ids, and calls of turns."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from hybrid_search.ingest.sources.turn_rows import group_calls
 
 
 class Table(Protocol):
-    """Rows with named columns, which can be read more than once."""
+    """Rows with named columns that can be read more than once."""
 
     @property
     def header(self) -> Sequence[str]:
-        """Return the names of the columns, of which no two are equal."""
+        """Return the names of the columns, which are unique."""
         ...
 
     def records(self) -> Iterator[Record]:
-        """Yield the rows in their order; missing values are left out."""
+        """Yield the rows in order, without missing values."""
         ...
 
 
 def read_table(table: Table, options: ReadOptions) -> Iterator[Row]:
-    """Return the documents of a table's rows, after a look at the whole of it.
+    """Return the documents of a table's rows, after checking the whole table.
 
-    InputError is raised if no columns give id and text, or rows that differ have the same id: all
+    Raises InputError if no columns give id and text, or if different rows have the same id, as all
     but the last would be lost.
     """
     options = replace(
@@ -54,7 +54,7 @@ def read_table(table: Table, options: ReadOptions) -> Iterator[Row]:
 
 
 def complete_columns(columns: Columns, header: Sequence[str], rows: str = "document") -> Columns:
-    """Return `columns` with those that are called as a key, but in other case.
+    """Return `columns` extended by columns named like a key in different case.
 
     Raises:
         InputError: If a column is missing, or none gives the id or the text.
@@ -89,7 +89,7 @@ def complete_columns(columns: Columns, header: Sequence[str], rows: str = "docum
 
 
 def _check_ids(table: Table, column: str) -> None:
-    """Raise InputError if two rows that differ have the same id."""
+    """Raise InputError if two different rows have the same id."""
     seen_ids = SeenIds()
     try:
         for record in table.records():

@@ -1,4 +1,4 @@
-"""``--rows turn``: make a call of all rows with its id, wherever they stand."""
+"""``--rows turn``: group all rows with the same id into a call, wherever they are."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from hybrid_search.text import name_lists
 OWN_KEYS = ("text", *TURN_KEYS)
 
 _Stored = tuple[int, str | None, bytes, str | None]
-"""Number, id of the call, the row as JSON or as it stands, fault."""
+"""Number, id of the call, the row as JSON or raw, fault."""
 
 
 def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Row]:
-    """Yield the calls of rows, in the order of their first rows, each numbered by that row.
+    """Yield the calls in the order of their first rows, each numbered by that row.
 
-    The turns of a call stand as they start if all say when, else as their rows do. A column whose
-    values are equal in all rows of a call, for every call, is the calls', any other the turns'. A
-    row that cannot be read is yielded with its fault.
+    The turns of a call are sorted by start time if all have one, else they keep the order of their
+    rows. A column belongs to calls if its value is the same in all rows of each call, otherwise to
+    turns. A row that cannot be read is yielded with its fault.
 
-    All rows are written to a temporary file first, so memory holds one call at a time, which may
-    have `MAX_LINE_BYTES`.
+    All rows are written to a temporary file first, so memory holds one call at a time, of at most
+    `MAX_LINE_BYTES`.
 
     Raises:
         IndexStoreError: If the temporary folder is full.
@@ -131,9 +131,9 @@ def build_call(
     """Return the document of a call.
 
     Args:
-        call: Its id.
-        rows: Of each row the keys of the ``turn``, and the ``rest``.
-        turn_columns: Of the rest, what belongs to the turns.
+        call: The id of the call.
+        rows: For each row the keys of the ``turn``, and the ``rest``.
+        turn_columns: The columns of the rest that belong to turns.
     """
     first = rows[0]["rest"]
     shared = {key: value for key, value in first.items() if key not in turn_columns}

@@ -1,11 +1,11 @@
-"""Fusions by name: each makes one score of the two scores of every passage.
+"""Fusions by name: each combines the two scores of a passage into one.
 
-In: `Legs` (search/types.py), the scores and ranks of both legs, and alpha. Out: float64 ``[n]``,
-higher is better.
+Input: `Legs` (search/types.py), the scores and ranks of both legs, and alpha. Output: float64
+``[n]``, higher is better.
 
 Modules: `base` (the definition of alpha), `calibrated` (the default), `min_max`, `l2`, `z_score`,
-`rrf`. A new fusion is a module with one function, and a line in `FUSIONS`; a test in
-tests/search/test_fusion.py asks for its cases.
+`rrf`. A new fusion is a module with one function and a line in `FUSIONS`; add its cases to
+tests/search/test_fusion.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The definition of alpha, which every fusion of a convex combination shares."""
+"""The definition of alpha, shared by every fusion that is a convex combination."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from hybrid_search.search.types import Legs, Scores
 
 
 def l2(legs: Legs, alpha: float) -> Scores:
-    """Return both legs by the lengths of their lists, weighed by `alpha`."""
+    """Divide both legs by the lengths of their lists, and weigh them by `alpha`."""
     return weigh(alpha, _scale(legs.bm25), _scale(legs.span))
 
 

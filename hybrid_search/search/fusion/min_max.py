@@ -2,8 +2,7 @@
 
 Fox and Shaw, "Combination of Multiple Searches", 1994.
 
-Equal scores have no order to scale. Where all scores of a leg are equal, each counts 1 if it is
-above 0, else 0.
+If all scores of a leg are equal, each becomes 1 if it is above 0, else 0.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from hybrid_search.search.types import Legs, Scores
 
 
 def min_max(legs: Legs, alpha: float) -> Scores:
-    """Return both legs by the extremes of their lists, weighed by `alpha`."""
+    """Scale both legs by the extremes of their lists, and weigh them by `alpha`."""
     return weigh(alpha, _scale(legs.bm25), _scale(legs.span))
 
 

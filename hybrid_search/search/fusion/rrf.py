@@ -2,7 +2,7 @@
 
 Cormack, Clarke, Büttcher, "Reciprocal Rank Fusion", SIGIR 2009.
 
-A leg in which a passage has no rank (beyond the window, or without a matching term) gives it 0.
+A leg in which a passage has no rank (beyond the window, or no matching term) contributes 0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RANK_CONSTANT = 60
 
 
 def rrf(legs: Legs, alpha: float) -> Scores:
-    """Return both legs by their ranks alone, weighed by `alpha`."""
+    """Score both legs by their ranks alone, and weigh them by `alpha`."""
     return weigh(alpha, _reciprocal_ranks(legs.bm25_rank), _reciprocal_ranks(legs.cosine_rank))
 
 

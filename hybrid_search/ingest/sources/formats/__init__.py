@@ -1,7 +1,7 @@
-"""The formats of files that hold whole conversations, recognised by their first bytes.
+"""File formats of whole conversations, recognised by their first bytes.
 
-A format is a module with `recognise` and `read`, and a line in `FORMATS`. Those of JSON read a
-file by `json_records`; `turns` makes the turns of all.
+A format is a module with `recognise` and `read`, and a line in `FORMATS`. JSON formats use
+`json_records`; all use `turns` to build turns.
 """
 
 from __future__ import annotations
@@ -22,4 +22,4 @@ FORMATS: tuple[Format, ...] = (
     *(CONTACT_LENS, TRANSCRIBE, GENESYS, DEEPGRAM, ASSEMBLYAI, WHISPER, ZENDESK),
     *(WEBVTT, SUBRIP, MBOX, TEXT),
 )
-"""All formats, in the order in which a file is tried."""
+"""All formats, in the order in which they are tried."""

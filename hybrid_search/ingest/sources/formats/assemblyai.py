@@ -1,4 +1,4 @@
-"""AssemblyAI: a transcript, with utterances or with words only. Its times are milliseconds.
+"""AssemblyAI: transcripts with utterances, or with words only. Times are milliseconds.
 
 https://www.assemblyai.com/docs/api-reference/transcripts/get
 """
@@ -50,7 +50,7 @@ class _Transcript(Record):
 
 
 def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file is a transcript of AssemblyAI, which has an id and a text as well."""
+    """Return whether a file is a transcript of AssemblyAI, which also has an id and a text."""
     paths = find_paths(head)
     return {"id", "audio_url", "status"} <= paths and bool(
         paths & (MODELS | {"words.start", "utterances.start"})
@@ -58,7 +58,7 @@ def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
 
 
 def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the calls; a speaker is AssemblyAI's letter.
+    """Yield the calls; speakers have AssemblyAI's letters.
 
     Raises:
         InputError: If a transcript is not completed.

@@ -1,4 +1,4 @@
-"""What a format of files is: how it is recognised, and how its documents are read."""
+"""The definition of a file format: how to recognise it and read its documents."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, BinaryIO
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of files that hold conversations.
+    """A file format of conversations.
 
     Attributes:
         name: The value of ``--format``.
-        recognise: Says whether a file is of this format, from its first 64 KiB (decompressed) and
-            its name.
-        read: Yields the documents of an open file, as dicts with ``id`` and ``turns`` or ``text``.
-            The second argument is the id for a file that states none. A file that is not of the
-            format is an InputError.
+        recognise: Function that returns whether a file has this format, given its first 64 KiB
+            (decompressed) and its name.
+        read: Function that yields the documents of an open file, as dicts with ``id`` and ``turns``
+            or ``text``. The second argument is the default id. It raises InputError for a file in
+            another format.
     """
 
     name: str

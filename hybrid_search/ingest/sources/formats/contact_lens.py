@@ -66,7 +66,7 @@ class _Analysis(Record):
 
 
 def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file is an analysis, whose transcript may lie behind its beginning."""
+    """Return whether a file is an analysis; its transcript may start after `head`."""
     paths = find_paths(head)
     return (
         {"Transcript.Content", "Transcript.BeginOffsetMillis"} <= paths
@@ -77,7 +77,7 @@ def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
 
 
 def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the calls and chats; a speaker is the role of a participant, as AGENT."""
+    """Yield the calls and chats; a speaker is the role of a participant, e.g. AGENT."""
     for own_id, analysis in read_records(file, _Analysis, id):
         roles = {participant.id: participant.role for participant in analysis.participants}
         live = [segment.transcript for segment in analysis.segments if segment.transcript]

@@ -1,4 +1,4 @@
-"""Deepgram: the response for recorded audio, with utterances or with words only.
+"""Deepgram: responses for recorded audio, with utterances or with words only.
 
 https://developers.deepgram.com/reference/speech-to-text/listen-pre-recorded
 https://developers.deepgram.com/docs/utterances
@@ -79,7 +79,7 @@ def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
 
 
 def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the calls; a speaker is Deepgram's number, or that of the channel if there are more."""
+    """Yield the calls; speakers have Deepgram's numbers, after the channel if there are several."""
     for own_id, response in read_records(file, _Response, id):
         results, metadata = response.results, response.metadata
         languages = [channel.detected_language for channel in results.channels]
@@ -110,7 +110,7 @@ def _turns_of_utterances(results: _Results) -> Iterator[Turn]:
 
 
 def _turns_of_words(results: _Results) -> list[Turn]:
-    """Return the turns of all channels, in their order, by speakers and silences."""
+    """Return the turns of all channels in order, split by speaker and silence."""
     has_channels = len(results.channels) > 1
     turns: list[Turn] = []
     for number, channel in enumerate(results.channels):
@@ -136,7 +136,7 @@ def _make_words(words: Sequence[_Word], speaker: str | None) -> list[Word]:
 
 
 def _name_speaker(speaker: str | None, channel: int | None) -> str | None:
-    """Return the number of a speaker; channels number theirs each from 0, so they come first."""
+    """Return a speaker's number, after the channel's, as each channel numbers its own from 0."""
     parts = [str(part) for part in (channel, speaker) if part is not None]
     return "-".join(parts) or None
 

@@ -23,7 +23,7 @@ from hybrid_search.ingest.sources.formats.turns import (
 )
 
 RECORDED = {"transcript", "emailTranscript", "messagingTranscript"}
-"""The keys of a recording that is a text."""
+"""The keys of recordings that are text."""
 
 
 class _Period(Record):
@@ -37,7 +37,7 @@ class _Timed(Record):
 
     @property
     def times(self) -> tuple[int | None, int | None]:
-        """Begin and end from the beginning of the call."""
+        """Start and end relative to the start of the call."""
         if self.offset is None:
             return None, None
         start = max(0, self.offset.milliseconds)
@@ -106,11 +106,11 @@ def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
 
 
 def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the conversations; a speaker is a purpose, as external or agent."""
+    """Yield the conversations; a speaker is a purpose, e.g. external or agent."""
     for own_id, conversation in read_records(file, _Conversation, id):
         languages = [transcript.language for transcript in conversation.transcripts]
         fields = {
-            # a conversation may have several recordings, whose ids tell them apart
+            # a conversation may have several recordings, told apart by their ids
             "id": conversation.id or conversation.conversation_id or own_id,
             "conversation": conversation.conversation_id if conversation.id else None,
             "communication": conversation.communication_id,
@@ -143,7 +143,7 @@ def _name_sender(sender: str | _Address | None) -> str | None:
 
 
 def _to_iso(time: int | str | None) -> str | None:
-    """Return a time that may be in milliseconds since 1970 in ISO 8601."""
+    """Return a time in ISO 8601, converted from milliseconds since 1970 if necessary."""
     if not isinstance(time, int):
         return time
     return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")

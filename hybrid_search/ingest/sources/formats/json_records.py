@@ -1,4 +1,4 @@
-"""What the readers of JSON share: recognising a file by its keys, and reading its records."""
+"""Shared code of JSON formats: recognise a file by its keys, and read its records."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from hybrid_search.errors import InputError, put_plainly
 
 MAX_LEVELS = 5
-"""Levels of objects whose keys are looked at to recognise a file."""
+"""Levels of nested objects whose keys are used to recognise a file."""
 
 _TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(:)?|[{}\[\]]')
 
 
 class Record(BaseModel):
-    """An object of a file: its fields are those that its reader needs, and others are left out."""
+    """An object of a file, with the fields that its reader needs; others are ignored."""
 
     model_config = ConfigDict(
         frozen=True,
         coerce_numbers_to_str=True,
-        defer_build=True,  # those of formats that are not read cost nothing
+        defer_build=True,  # unused formats cost nothing
     )
 
     @classmethod
@@ -48,21 +48,21 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 @lru_cache(maxsize=4)
 def find_paths(head: bytes) -> frozenset[str]:
-    """Return the keys in the first object of a JSON file, as in ``results.items``.
+    """Return the key paths in the first object of a JSON file, such as ``results.items``.
 
     Lists add nothing to a path.
 
     Args:
-        head: The beginning of the file, which may end anywhere.
+        head: The start of the file, possibly truncated.
 
     Returns:
-        The paths; none if the file does not begin as JSON.
+        The paths; empty if the file does not start as JSON.
     """
     text = head.decode("utf-8-sig", "replace").lstrip()
     if not text.startswith(("{", "[")):
         return frozenset()
     paths: set[str] = set()
-    parents: list[str] = []  # of each open object, the path of the key that it stands under
+    parents: list[str] = []  # the key path of each open object
     path = ""
     for token in _TOKEN.finditer(text):
         bracket, is_key = token[0], token[2]
@@ -80,10 +80,9 @@ def find_paths(head: bytes) -> frozenset[str]:
 
 
 def read_records(file: BinaryIO, kind: type[AnyRecord], id: str) -> Iterator[tuple[str, AnyRecord]]:
-    """Yield the records of a file: one object, a list of objects, or one object a line.
+    """Yield the records of a file: one object, a list of objects, or one object per line.
 
-    Each comes with the id for a record that states none: that of the file, with a number if it is
-    not the first.
+    Each comes with a default id: the id of the file, with a number from the second record on.
     """
     for number, value in enumerate(_iterate_values(file), 1):
         yield id if number == 1 else f"{id}-{number}", kind.parse(value)
@@ -95,7 +94,7 @@ def _iterate_values(file: BinaryIO) -> Iterator[Any]:
         first_line = file.readline()
     try:
         values = _parse(first_line)
-    except InputError:  # one value over many lines
+    except InputError:  # one value spanning several lines
         yield from _parse(first_line + file.read())
         return
     yield from values
@@ -105,7 +104,7 @@ def _iterate_values(file: BinaryIO) -> Iterator[Any]:
 
 
 def _parse(text: bytes) -> list[Any]:
-    """Return the objects of a JSON text. Raises InputError."""
+    """Return the objects of a JSON text; raise InputError if it is invalid."""
     try:
         value = json.loads(text.decode("utf-8-sig"))
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Mbox: a mailbox in one file, each mail a document.
+"""Mbox: a mailbox in one file; each mail is a document.
 
 https://www.rfc-editor.org/rfc/rfc4155
 """
@@ -21,12 +21,12 @@ _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
 def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file begins with the line of an mbox and a header of a mail."""
+    """Return whether a file starts with the separator line of an mbox and a mail header."""
     return _HEAD.match(head) is not None
 
 
 def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the mails; `thread` is the same in all answers to a mail, and in the mail."""
+    """Yield the mails; `thread` is shared by a mail and all its replies."""
     for number, data in enumerate(_split_mails(file), 1):
         mail = message_from_bytes(data, policy=default)
         own_id = _clean_id(mail["message-id"]) or f"{id}-{number}"
@@ -43,7 +43,7 @@ def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
 
 
 def _split_mails(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the mails of a mailbox, one in memory at a time. A line "From " begins each."""
+    """Yield the mails of a mailbox, one at a time; each starts with a line "From "."""
     lines: list[bytes] = []
     is_blank_before = True
     for line in file:
@@ -59,7 +59,7 @@ def _split_mails(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _read_body(mail: EmailMessage) -> str:
-    """Return the text of a mail, its HTML if it has no other, "" if it has neither."""
+    """Return the plain text of a mail, else its HTML, else ""."""
     body = mail.get_body(preferencelist=("plain", "html"))
     if body is None:
         return ""

@@ -1,6 +1,6 @@
-"""WebVTT and SubRip: subtitles of a call. `webvtt` reads their cues.
+"""WebVTT and SubRip subtitles of a call. The library `webvtt` parses the cues.
 
-https://www.w3.org/TR/webvtt1/ (speakers are its voice spans, as in <v Agent>)
+https://www.w3.org/TR/webvtt1/ (speakers are its voice spans, e.g. <v Agent>)
 https://wiki.videolan.org/SubRip/
 """
 
@@ -31,27 +31,27 @@ _TAG = re.compile(r"</?[A-Za-z0-9][^>]*>|\{\\[^}]*\}")
 
 
 def recognise_webvtt(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file begins with the word that all of the format begin with."""
+    """Return whether a file starts with the WebVTT signature."""
     return re.match(rb"(?:\xef\xbb\xbf)?WEBVTT(?:\s|$)", head) is not None
 
 
 def recognise_subrip(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file begins with a number and the times of a cue."""
+    """Return whether a file starts with a number and the times of a cue."""
     return _SRT_CUE.match(head) is not None
 
 
 def read(kind: str, file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
     """Yield the only document of a file.
 
-    Speakers are those of voice spans, else names before colons, if the cues have such names.
+    Speakers come from voice spans, else from names before colons.
 
     Args:
-        kind: The name of the format, as `webvtt` calls it.
+        kind: The name of the format in `webvtt`.
         file: The file.
         id: The id of the document.
 
     Raises:
-        InputError: If the file is not of the format.
+        InputError: If the file does not have this format.
     """
     import webvtt
     from webvtt.errors import MalformedCaptionError, MalformedFileError
@@ -72,7 +72,7 @@ def _make_turns(cues: Iterable[Any]) -> Iterator[Turn]:
 
 
 def _split_voices(text: str) -> Iterator[tuple[str | None, str]]:
-    """Yield the speaker and the words of each voice in a cue, in one line and without tags."""
+    """Yield speaker and words of each voice in a cue, on one line and without tags."""
     unnamed, *named = _VOICE.split(text)
     for speaker, words in [(None, unnamed), *zip(named[::2], named[1::2], strict=True)]:
         plain = " ".join(html.unescape(_TAG.sub("", words)).split())

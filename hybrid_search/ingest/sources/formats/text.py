@@ -1,4 +1,4 @@
-"""Plain text: a file is a document, and lines such as "Agent: ..." can become its turns."""
+"""Plain text: each file is a document, and lines such as "Agent: ..." can become turns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hybrid_search.ingest.sources.formats.base import Format
 from hybrid_search.ingest.sources.formats.turns import make_turn
 
 MAX_NAMES = 20
-"""More different names are no speakers, but the keys of a form or a log."""
+"""More different names than this are taken for keys of a form or log, not for speakers."""
 
 _LINE = re.compile(
     r"\s*(?:[\[(]?(?P<time>(?:\d{1,2}:)?\d{1,2}:\d\d)(?:[.,]\d+)?[\])]?\s+(?:-\s+)?)?"
@@ -23,7 +23,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NamedLine:
-    """A line that may begin with a name, as "Agent: Hello." does."""
+    """A line that may start with a name, such as "Agent: Hello."."""
 
     text: str
     name: str | None = None
@@ -32,7 +32,7 @@ class NamedLine:
 
     @classmethod
     def parse(cls, line: str) -> NamedLine:
-        """Return the parts of a line; its name is None if it has none."""
+        """Return the parts of a line; the name is None if it has none."""
         match = _LINE.fullmatch(line)
         if match is None:
             return cls(line)
@@ -49,11 +49,11 @@ def _read_clock(time: str | None) -> int | None:
 
 
 def find_speakers(lines: Sequence[NamedLine]) -> frozenset[str]:
-    """Return the names that are speakers of a text; none if it is no conversation.
+    """Return the speaker names of a text; empty if it is not a conversation.
 
-    A conversation begins with a name, and one of its names comes again. Of other names only those
-    count that come more than once, or that the first two named lines have: "Order: 17" inside a
-    turn is no speaker.
+    A conversation starts with a name, and at least one name is repeated. Names count as speakers if
+    they are repeated or occur in the first two named lines, so "Order: 17" inside a turn is not a
+    speaker.
     """
     lines = [line for line in lines if line.text.strip()]
     names = [line.name for line in lines if line.name]
@@ -68,10 +68,10 @@ def find_speakers(lines: Sequence[NamedLine]) -> frozenset[str]:
 
 
 def split_speakers(text: str) -> list[dict[str, Any]] | None:
-    """Return the turns of a text whose lines begin with the names of speakers, else None.
+    """Return the turns of a text whose lines start with names of speakers, else None.
 
-    A line without such a name belongs to the turn before it. A time before the name, as in
-    ``[00:01:20] Agent: ...``, is that of the turn.
+    A line without a name continues the previous turn. A time before the name, as in ``[00:01:20]
+    Agent: ...``, is the time of the turn.
     """
     lines = [NamedLine.parse(line) for line in text.splitlines()]
     speakers = find_speakers(lines)
@@ -97,7 +97,7 @@ def read_text(file: BinaryIO) -> str:
     """Return the text of a file in UTF-8.
 
     Raises:
-        InputError: If it is in another encoding.
+        InputError: If it has another encoding.
     """
     data = file.read()
     try:
@@ -107,7 +107,7 @@ def read_text(file: BinaryIO) -> str:
 
 
 def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file is named as a text."""
+    """Return whether a file has the name of a text file."""
     return name.lower().endswith((".txt", ".text"))
 
 

@@ -73,13 +73,13 @@ class _Job(Record):
 
 
 def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file is the output of a job, whose items may lie behind its beginning."""
+    """Return whether a file is the output of a job; its items may start after `head`."""
     paths = find_paths(head)
     return {"jobName", "results.transcripts"} <= paths or "results.items.alternatives" in paths
 
 
 def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the calls; a speaker is the label of a speaker or a channel, as spk_0 and ch_0."""
+    """Yield the calls; a speaker is a speaker or channel label, e.g. spk_0 or ch_0."""
     for own_id, job in read_records(file, _Job, id):
         fields = {"id": job.job_name or own_id, "language": job.results.language_code}
         yield keep_known(fields) | {"turns": _make_turns(job.results)}
@@ -105,7 +105,7 @@ def _turns_by_silence(items: Sequence[_Item], speaker: str | None = None) -> Ite
 
 
 def _turns_of_segments(items: Sequence[_Item], segments: Sequence[_Segment]) -> Iterator[Turn]:
-    """Yield a turn for each segment, of the words that begin in it."""
+    """Yield a turn for each segment, with the words that start in it."""
     starts = [segment.start_time for segment in segments]
     place = 0, segments[0].speaker_label
     places = []
@@ -119,7 +119,7 @@ def _turns_of_segments(items: Sequence[_Item], segments: Sequence[_Segment]) -> 
 
 
 def _make_words(items: Sequence[_Item], speaker: str | None = None) -> list[Word]:
-    """Return the words of items, each with the punctuation behind it."""
+    """Return the words of items, each with the punctuation after it."""
     words: list[Word] = []
     for item in items:
         content = item.alternatives[0].content

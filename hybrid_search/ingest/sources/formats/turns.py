@@ -1,4 +1,4 @@
-"""Make the turns of a document from what recognisers say: segments, words, and their times."""
+"""Turns of a document from the output of speech recognisers: segments, words and times."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 Turn = dict[str, Any]
 
 PAUSE_MS = 200
-"""Segments of a sentence follow each other by less; people who end a sentence pause for longer."""
+"""Maximum gap between segments of a sentence; people pause longer at the end of one."""
 
 SILENCE_MS = 800
-"""A longer silence ends a turn where only words are given, as in Deepgram's utterances."""
+"""A longer silence ends a turn if only words are given, as in Deepgram's utterances."""
 
 NEAR = 30
-"""A word stands within as many characters behind the one before; else it is written otherwise."""
+"""A word is searched within this many characters after the previous one."""
 
 _SENTENCE_END = re.compile(r"[.?!…。？！][\"'”’)\]]*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word as it stands in a text, and its times in milliseconds, as far as they are known."""
+    """A word as written in a text, and its times in milliseconds, if known."""
 
     text: str
     start_ms: int | None
@@ -34,7 +34,7 @@ class Word:
 
 
 def to_ms(seconds: float | None) -> int | None:
-    """Return seconds as whole milliseconds, never negative; None if they are no number."""
+    """Return seconds as whole milliseconds, never negative; None if not a number."""
     if seconds is None or not math.isfinite(seconds):
         return None
     return max(0, round(seconds * 1000))
@@ -50,11 +50,11 @@ def make_turn(
     """Return a turn of a document.
 
     Args:
-        text: What is said; blanks around it are left out.
+        text: What is said; surrounding blanks are stripped.
         speaker: Who says it.
         times: When the turn begins and ends, in milliseconds.
         words: Its words in order, with their times.
-        **facts: What else the source says of it; those that are None or no number are left out.
+        **facts: Further fields from the source; None and NaN are left out.
     """
     text = text.strip()
     start_ms, end_ms = times
@@ -70,7 +70,7 @@ def make_turn(
 
 
 def keep_known(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return `fields` without those that say nothing: None, NaN and empty lists and texts."""
+    """Return `fields` without empty values: None, NaN and empty lists and texts."""
     return {
         name: value
         for name, value in fields.items()
@@ -81,7 +81,7 @@ def keep_known(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _locate_words(text: str, words: Iterable[Word]) -> Iterator[list[int]]:
-    """Yield start, end and times of the words that stand in the text, one after the other."""
+    """Yield start, end and times of the words found in the text, in order."""
     lowered = text.lower() if len(text.lower()) == len(text) else text
     position = 0
     for word in words:
@@ -96,15 +96,15 @@ def _locate_words(text: str, words: Iterable[Word]) -> Iterator[list[int]]:
 
 
 def drop_empty(turns: Iterable[Turn]) -> list[Turn]:
-    """Return the turns that have a text."""
+    """Return the turns with text."""
     return [turn for turn in turns if turn.get("text")]
 
 
 def join_cut_sentences(segments: Iterable[Turn]) -> list[Turn]:
     """Return turns from segments that may end inside a sentence, as subtitles do.
 
-    A segment goes on in the next one if the speaker is the same, no sentence ends, and the next
-    begins within `PAUSE_MS`. The times of the segments are kept as those of words.
+    Two segments are joined if they have the same speaker, the first does not end a sentence, and
+    the second starts within `PAUSE_MS`. The times of segments are kept as word times.
     """
     turns: list[Turn] = []
     for segment in drop_empty(segments):
@@ -136,7 +136,7 @@ def _join(turn: Turn, segment: Turn) -> Turn:
 
 
 def _timed_words(turn: Turn) -> list[list[int]]:
-    """Return the times of the words of a turn, or its own as those of one long word."""
+    """Return the word times of a turn, or its own times as those of one long word."""
     if "word_times" in turn or "start_ms" not in turn or "end_ms" not in turn:
         words: list[list[int]] = turn.get("word_times", [])
         return words
@@ -144,7 +144,7 @@ def _timed_words(turn: Turn) -> list[list[int]]:
 
 
 def group_words(words: Sequence[Word]) -> Iterator[list[Word]]:
-    """Yield the words of each turn: it ends with its speaker's last word, or at a silence."""
+    """Yield the words of each turn, which ends at a change of speaker or a silence."""
     group: list[Word] = []
     for before, word in pairwise([None, *words]):
         if before and word and _is_new_turn(before, word):
@@ -174,5 +174,5 @@ def make_turn_of_words(words: Sequence[Word], **facts: Any) -> Turn:
 
 
 def sort_by_start(turns: Iterable[Turn]) -> list[Turn]:
-    """Return turns of several channels in the order in which they begin."""
+    """Return turns of several channels sorted by start time."""
     return sorted(turns, key=lambda turn: turn.get("start_ms", 0))

@@ -65,7 +65,7 @@ class _Transcript(Record):
 
 
 def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file is a transcript of one of the programs; documents have an id."""
+    """Return whether a file is a transcript of one of these programs; it must not have an id."""
     paths = find_paths(head)
     return "id" not in paths and (
         {"segments.start", "segments.end", "segments.text"} <= paths

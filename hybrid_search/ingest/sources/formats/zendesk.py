@@ -15,7 +15,7 @@ from hybrid_search.ingest.sources.formats.json_records import Record, find_paths
 from hybrid_search.ingest.sources.formats.turns import Turn, drop_empty, keep_known, make_turn
 
 OWN_FIELDS = {"via", "custom_fields", "raw_subject", "satisfaction_rating", "brand_id"}
-"""Fields of a ticket that other systems do not have."""
+"""Fields of a ticket that are specific to Zendesk."""
 
 END_USER, AGENT = "end-user", "agent"
 """Roles of users, as Zendesk names them."""
@@ -70,7 +70,7 @@ class _Ticket(Record):
 
 
 class _Export(_Ticket):
-    """A ticket, or the answer of the API with one or several."""
+    """A ticket, or an API response with one or several tickets."""
 
     id: str = ""
     ticket: _Ticket | None = None
@@ -80,7 +80,7 @@ class _Export(_Ticket):
 
 
 def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file has tickets of Zendesk."""
+    """Return whether a file has Zendesk tickets."""
     paths = find_paths(head)
     return any(
         {f"{parent}id", f"{parent}requester_id"} <= paths
@@ -90,9 +90,9 @@ def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
 
 
 def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the tickets; a turn is a comment, and its speaker the role of the author.
+    """Yield the tickets; each comment is a turn, whose speaker is the author's role.
 
-    Without the users of the API, the requester is an end user and all others are agents.
+    Without users from the API, the requester is an end user and all others are agents.
     """
     for own_id, export in read_records(file, _Export, id):
         roles = {user.id: user.role for user in export.users or () if user.role}
@@ -122,7 +122,7 @@ def _make_document(ticket: _Ticket, own_id: str, roles: Mapping[str, str]) -> di
         ),
     }
     turns = drop_empty(_make_turn(comment, ticket, roles) for comment in ticket.comments or ())
-    if not turns:  # the description is that of the first comment
+    if not turns:  # the description repeats the first comment
         turns = drop_empty([make_turn(ticket.description or "", END_USER)])
     return {**keep_known(fields), "turns": turns}
 
