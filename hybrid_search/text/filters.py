@@ -291,8 +291,7 @@ def new_fields(
         existing_fields: The fields of the index.
         metadata: The metadata of a new document.
         find_user: Function that returns a document that uses a field as its type in the index.
-        can_free: Whether the store can change the type of a field that no document uses. It is
-            refused only if `find_user` finds one.
+        can_free: Whether the store can change the type of a field that no document uses.
 
     Raises:
         InputError: If a field has another type in the index, or two types in `metadata`. Servers

@@ -247,7 +247,7 @@ def _read_text(
     known_format = next((known for known in FORMATS if known.name == kind), None)
     if known_format:
         documents = _read_format(known_format, stream, file.id)
-        options = replace(options, columns=SAME)  # a named format has document keys already
+        options = replace(options, columns=SAME)  # a recognised format has document keys
         return (build_row(Record(number, item), options) for number, item in documents)
     rows = (json_texts.read_values if kind == JSON else json_texts.read_lines)(stream)
     if options.keep_objects:
