@@ -44,9 +44,7 @@ def send(client: Client, method: str, path: str, body: Any = None) -> Any:
 
 
 def fetch_source(client: Client, index: str) -> dict[str, Any]:
-    assert isinstance(client.backend, ServerBackend)
-    answer = client.backend.server.request("GET", f"/{index}/_doc/refund%230")
-    source: dict[str, Any] = answer["_source"]
+    source: dict[str, Any] = send(client, "GET", f"/{index}/_doc/refund%230")["_source"]
     return source
 
 
@@ -60,7 +58,7 @@ def read_answers(client: Client, index: str) -> tuple[Any, ...]:
     return (
         hits,
         [(match.id, match.text) for match in client.mine(REFUND, index=index)],
-        [found.text for found in client.similar("money back", index=index)],
+        [similar_span.text for similar_span in client.similar("money back", index=index)],
     )
 
 

@@ -22,7 +22,7 @@ Codes in base64, text and layout: 1,460,789 bytes for 1,000 words
 (``quantization_opensearch-calls_sgd``, 384 dimensions), of which vectors as floats are 320,200, by
 487,900 bytes of token codes. That was before there were short codes, which are a field of the same
 kind. The segments had codes in ``_source``, as new ones have until they are merged; merged, they
-take half.
+take less.
 """
 
 VECTOR_SECONDS = 0.2629e-3
