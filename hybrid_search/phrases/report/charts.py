@@ -50,15 +50,14 @@ def lay_columns(bars: Bars, highest: int) -> list[Column]:
 def lay_lines(lines: Sequence[Sequence[int]]) -> list[list[Point]]:
     """Return the points of a line for each list of counts, the highest as high as the plot."""
     highest = max((count for counts in lines for count in counts), default=0) or 1
+    return [_lay_line(counts, highest) for counts in lines]
+
+
+def _lay_line(counts: Sequence[int], highest: int) -> list[Point]:
     bottom = HEIGHT - BASELINE - STROKE
     rise = (bottom - STROKE) / highest
-    return [
-        [
-            (STROKE + place * (WIDTH - 2 * STROKE) / max(len(counts) - 1, 1), bottom - rise * count)
-            for place, count in enumerate(counts)
-        ]
-        for counts in lines
-    ]
+    step = (WIDTH - 2 * STROKE) / max(len(counts) - 1, 1)
+    return [(STROKE + place * step, bottom - rise * count) for place, count in enumerate(counts)]
 
 
 def _merge(bars: Bars, size: int) -> Bars:

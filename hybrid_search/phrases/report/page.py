@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from hybrid_search.observability.escapes import blank_controls
@@ -113,26 +114,24 @@ def build_page(
         index: The name of the index.
         missed: How many mentions are probably missed.
     """
-    style = (files(FOLDER) / "page.css").read_text(encoding="utf-8")
-    page = _environment().get_template("page.html.jinja")
-    return page.render(
+    topics = [_describe_topic(name, counts, sentences) for name in counts.topics]
+    trends, pairs, weeks = _plot_trends(counts), _list_pairs(counts), counts.list_weeks()
+    return _template().render(
         counts=counts,
-        weeks=counts.list_weeks(),
-        trends=_plot_trends(counts),
-        pairs=_list_pairs(counts),
-        topics=[_describe_topic(name, counts, sentences) for name in counts.topics],
+        weeks=weeks,
+        trends=trends,
+        pairs=pairs,
+        topics=topics,
         origin=origin,
         index=index,
         missed=missed,
-        style=Markup(style),  # noqa: S704 (our own file)
-        style_digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        weeks_before=WEEKS_BEFORE,
-        fewest_rising=FEWEST_RISING,
     )
 
 
 @cache
-def _environment() -> Environment:
+def _template() -> Template:
+    style = (files(FOLDER) / "page.css").read_text(encoding="utf-8")
+    digest = hashlib.sha256(style.encode()).digest()
     environment = Environment(
         loader=PackageLoader(FOLDER, ""),
         autoescape=True,
@@ -141,14 +140,21 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"WIDTH": WIDTH, "HEIGHT": HEIGHT}
+    environment.globals |= {
+        "HEIGHT": HEIGHT,
+        "WIDTH": WIDTH,
+        "fewest_rising": FEWEST_RISING,
+        "style": Markup(style),  # noqa: S704 (our own file)
+        "style_digest": base64.b64encode(digest).decode(),
+        "weeks_before": WEEKS_BEFORE,
+    }
     environment.filters |= {
         "clock": _clock,
         "percent": "{:.1%}".format,
         "tenths": "{:.1f}".format,
         "thousands": "{:,}".format,
     }
-    return environment
+    return environment.get_template("page.html.jinja")
 
 
 def _show(value: object) -> object:
@@ -182,9 +188,10 @@ def _caption(counts: MatchCounts, most: int) -> str:
 
 
 def _list_pairs(counts: MatchCounts) -> list[Pair]:
+    calls = {name: len(topic.calls) for name, topic in counts.topics.items()}
     return [
-        Pair(*names, count, count / min(len(counts.topics[name].calls) for name in names))
-        for names, count in list(counts.pairs.items())[:MOST_PAIRS]
+        Pair(first, second, count, count / min(calls[first], calls[second]))
+        for (first, second), count in islice(counts.pairs.items(), MOST_PAIRS)
     ]
 
 
@@ -193,24 +200,26 @@ def _describe_topic(
 ) -> TopicSection:
     topic = counts.topics[name]
     bars = [(f"week from {week}", topic.weeks[week]) for week in counts.list_weeks()]
-    speakers = Counter({speaker or "none": n for speaker, n in topic.speakers.items()})
-    totals = Counter(dict.fromkeys(speakers, topic.mentions))
-    return TopicSection(
-        name,
-        topic,
-        _caption(counts, max(topic.weeks.values())) if topic.weeks else "",
-        lay_columns(bars, counts.most_in_a_week) if topic.weeks else (),
-        _count_values(speakers, totals) if set(topic.speakers) - {""} else None,
-        {
-            field: _count_values(values, counts.values.get(field, Counter()))
-            for field, values in topic.fields.items()
-            if values
-        },
-        [
-            (match, sentences.get(match, Surroundings("", match.text, "")))
-            for match in topic.list_likeliest()
-        ],
-    )
+    caption = _caption(counts, max(topic.weeks.values())) if topic.weeks else ""
+    columns = lay_columns(bars, counts.most_in_a_week) if topic.weeks else []
+    fields = {
+        field: _count_values(values, counts.values.get(field, Counter()))
+        for field, values in topic.fields.items()
+        if values
+    }
+    mentions = [
+        (match, sentences.get(match, Surroundings("", match.text, "")))
+        for match in topic.list_likeliest()
+    ]
+    return TopicSection(name, topic, caption, columns, _count_speakers(topic), fields, mentions)
+
+
+def _count_speakers(topic: TopicCounts) -> ValueTable | None:
+    """Return the mentions by speaker; None if no mention has a speaker."""
+    if not set(topic.speakers) - {""}:
+        return None
+    speakers = Counter({speaker or "none": count for speaker, count in topic.speakers.items()})
+    return _count_values(speakers, Counter(dict.fromkeys(speakers, topic.mentions)))
 
 
 def _count_values(values: Counter[str], totals: Counter[str]) -> ValueTable:
