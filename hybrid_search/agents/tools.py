@@ -13,8 +13,8 @@ from hybrid_search import api
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
-from hybrid_search.search.parameters import check_integer, check_text
-from hybrid_search.search.query import Query
+from hybrid_search.parameters import check_integer, check_text
+from hybrid_search.search.query import DEFAULTS
 from hybrid_search.serve import openapi
 from hybrid_search.serve.signatures import Schema, describe_parameters
 from hybrid_search.text.near_names import hint_name
@@ -126,7 +126,7 @@ async def _open_document(client: AsyncClient, arguments: dict[str, Any]) -> dict
 
 async def _mine_topic(client: AsyncClient, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the first mentions of a topic, and whether these are all."""
-    index, size = arguments.pop("index", Query.index), arguments.pop("size", MATCHES)
+    index, size = arguments.pop("index", DEFAULTS["index"]), arguments.pop("size", MATCHES)
     check_text("index", index)
     check_integer("size", size, 1, MAX_MATCHES)
     matches: list[dict[str, Any]] = []

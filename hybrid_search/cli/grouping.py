@@ -50,10 +50,8 @@ def similar(
     speaker: Speaker = None,
     where: options.Where = None,
     context: options.Context = None,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
+    *,
+    place: options.Place,
     as_json: options.Json = False,
 ) -> None:
     """Find the different wordings that say the same as a phrase, with how often each is said.
@@ -61,26 +59,25 @@ def similar(
     Every span of every passage is compared with the phrase; a clause counts by its best span. The
     nearest come first, each with its near duplicates folded into it.
     """
-    with options.report_errors():
-        from hybrid_search.api import connect
+    from hybrid_search.api import connect
 
-        with connect(url, model=model, device=device, precision=precision) as client:
-            phrases = client.similar(
-                phrase,
-                index=index,
-                size=size,
-                min_cosine=min_cosine,
-                fold=fold,
-                speakers=speaker or (),
-                where=options.parse_conditions(where),
-                context=context,
-            )
-            if not phrases:
-                options.explain_nothing(client, index)
-        if as_json:
-            options.print_json({"phrases": [item.to_dict() for item in phrases]})
-        else:
-            _show_similar(phrases, min_cosine)
+    with connect(**place) as client:
+        phrases = client.similar(
+            phrase,
+            index=index,
+            size=size,
+            min_cosine=min_cosine,
+            fold=fold,
+            speakers=speaker or (),
+            where=options.parse_conditions(where),
+            context=context,
+        )
+        if not phrases:
+            options.explain_nothing(client, index)
+    if as_json:
+        options.print_json({"phrases": [item.to_dict() for item in phrases]})
+    else:
+        _show_similar(phrases, min_cosine)
 
 
 def cluster(
@@ -103,10 +100,8 @@ def cluster(
     ] = None,
     distance: Distance = 0.4,
     seed: Annotated[int, typer.Option(help="Of the sample of many phrases.")] = 0,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
+    *,
+    place: options.Place,
     as_json: options.Json = False,
 ) -> None:
     """Put phrases or mentions into groups, each with a name and the words that tell it apart.
@@ -114,23 +109,22 @@ def cluster(
     The vector of a phrase is the mean over the contexts in which it is said. Give FILE, or --topic
     with --topics.
     """
-    with options.report_errors():
-        from hybrid_search.api import connect
+    from hybrid_search.api import connect
 
-        _check_source(file, topic, topics)
-        with connect(url, model=model, device=device, precision=precision) as client:
-            if topics is not None and topic is not None:
-                groups = _cluster_topic(client, topics, topic, index, distance, seed)
-            else:
-                groups = client.cluster(
-                    file or "", index=index, topic=topic, distance=distance, seed=seed
-                )
-        if as_json:
-            options.print_json({"groups": [group.to_dict() for group in groups]})
+    _check_source(file, topic, topics)
+    with connect(**place) as client:
+        if topics is not None and topic is not None:
+            groups = _cluster_topic(client, topics, topic, index, distance, seed)
         else:
-            _show_groups(groups[:SHOWN_GROUPS])
-            if len(groups) > SHOWN_GROUPS:
-                options.print_lines(f"and {len(groups) - SHOWN_GROUPS:,} more: --json has all")
+            groups = client.cluster(
+                file or "", index=index, topic=topic, distance=distance, seed=seed
+            )
+    if as_json:
+        options.print_json({"groups": [group.to_dict() for group in groups]})
+    else:
+        _show_groups(groups[:SHOWN_GROUPS])
+        if len(groups) > SHOWN_GROUPS:
+            options.print_lines(f"and {len(groups) - SHOWN_GROUPS:,} more: --json has all")
 
 
 def discover(
@@ -146,10 +140,8 @@ def discover(
     ] = 3,
     distance: Distance = 0.6,
     seed: Annotated[int, typer.Option(help="Of the samples of a large index.")] = 0,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
+    *,
+    place: options.Place,
     as_json: options.Json = False,
 ) -> None:
     """Discover what is said often that no topic covers, in groups.
@@ -158,24 +150,23 @@ def discover(
     less if it is near to a topic. Exit status: 0; 1 if damaged passages were left out; 2 if nothing
     could run.
     """
-    with options.report_errors():
-        from hybrid_search.api import connect
+    from hybrid_search.api import connect
 
-        with connect(url, model=model, device=device, precision=precision) as client:
-            discovery = client.discover(
-                topics,
-                index=index,
-                groups=groups,
-                speakers=speaker or (),
-                where=options.parse_conditions(where),
-                least_words=least_words,
-                distance=distance,
-                seed=seed,
-            )
-        if as_json:
-            options.print_json(discovery.to_dict())
-        else:
-            _show_discovery(discovery)
+    with connect(**place) as client:
+        discovery = client.discover(
+            topics,
+            index=index,
+            groups=groups,
+            speakers=speaker or (),
+            where=options.parse_conditions(where),
+            least_words=least_words,
+            distance=distance,
+            seed=seed,
+        )
+    if as_json:
+        options.print_json(discovery.to_dict())
+    else:
+        _show_discovery(discovery)
     options.exit_with(EXIT_DAMAGED if discovery.damaged else 0)
 
 

@@ -18,26 +18,19 @@ from hybrid_search.encoder.base import span_prior
 from hybrid_search.errors import InputError, UsageError
 from hybrid_search.ingest.cleaning import Cleaning
 from hybrid_search.ingest.executors.base import LOCAL
-from hybrid_search.ingest.options import IngestOptions, Report, ignore_report
+from hybrid_search.ingest.options import IngestOptions, ObjectOptions, Report, ignore_report
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
+from hybrid_search.parameters import check_phrase, check_text, complete, expand_options
 from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
 from hybrid_search.search.calibration import SCORE, Calibration
 from hybrid_search.search.document_view import DocumentView
-from hybrid_search.search.parameters import check_phrase, check_text
-from hybrid_search.search.query import (
-    DOCUMENT_SPANS,
-    Query,
-    QueryOptions,
-    RequestOptions,
-    expand_options,
-)
+from hybrid_search.search.query import DEFAULTS, DOCUMENT_SPANS, Query, QueryOptions
 from hybrid_search.search.result import Result, Span
 from hybrid_search.text.types import Document
 
 if TYPE_CHECKING:
     from hybrid_search.ingest.checkpoint import Checkpoint
     from hybrid_search.ingest.sources.python_objects import ArrowStream
-    from hybrid_search.ingest.sources.read_options import Rows
     from hybrid_search.ingest.summary import Summary
     from hybrid_search.ingest.types import SourceLine
 
@@ -56,7 +49,7 @@ class Client(PhraseGrouping):
         Args:
             phrase: The phrase, or several phrases: each passage is scored by the one that fits it
                 best.
-            **options: The parameters of a query, each explained in `hybrid_search.query`.
+            **options: The other parameters; docs/query.md says more about some.
 
         Returns:
             The hits, best first, with the offsets of the words that matched.
@@ -70,7 +63,7 @@ class Client(PhraseGrouping):
         ...     client.query("money back", size=1, where={"sector": "shop"}).hits[0].id
         'shop-001'
         """
-        query = Query.from_options(phrase, **options)
+        query = Query(phrase, **options)
         encoders = self._encoders_of(query.index)
         return pipeline.search(
             self.backend, encoders.full, encoders.load_calibration, query, self._find_tuned_map
@@ -88,11 +81,11 @@ class Client(PhraseGrouping):
         document_id: str,
         phrase: str | None = None,
         *,
-        index: str = Query.index,
-        alpha: float = Query.alpha,
+        index: str = DEFAULTS["index"],
+        alpha: float = DEFAULTS["alpha"],
         context: str | None = None,
         spans: int = DOCUMENT_SPANS,
-        spans_by: str = Query.spans_by,
+        spans_by: str = DEFAULTS["spans_by"],
     ) -> DocumentView:
         """Return a whole document, with the scores of a phrase in it.
 
@@ -129,15 +122,15 @@ class Client(PhraseGrouping):
             self.backend, encoders.full, encoders.load_calibration, document_id, query
         )
 
-    @expand_options(RequestOptions)
+    @expand_options(QueryOptions)
     def requests(
-        self, phrase: str, **options: Unpack[RequestOptions]
+        self, phrase: str, **options: Unpack[QueryOptions]
     ) -> list[tuple[str, dict[str, Any]]]:
         """Return the path and body of each search request that `query` sends to a server.
 
         Args:
             phrase: The phrase.
-            **options: The parameters that change a request, explained in `hybrid_search.query`.
+            **options: The parameters of a query; not all of them change its requests.
 
         Raises:
             UsageError: If a value is not allowed, or the index is not on a server.
@@ -146,7 +139,7 @@ class Client(PhraseGrouping):
         ...     [path for path, body in client.requests("money back")]
         ['/calls/_search', '/calls/_search']
         """
-        query = Query.from_options(phrase, **options)
+        query = Query(phrase, **options)
         return pipeline.requests(self.backend, self._encoders_of(query.index).full, query)
 
     def best_spans(
@@ -156,7 +149,7 @@ class Client(PhraseGrouping):
         *,
         k: int = 1,
         context: str | None = None,
-        spans_by: str = Query.spans_by,
+        spans_by: str = DEFAULTS["spans_by"],
         speaker: str | Sequence[str] | None = None,
         not_: str | Sequence[str] | None = None,
     ) -> list[Span]:
@@ -180,7 +173,7 @@ class Client(PhraseGrouping):
         'I want my money back'
         """
         check_phrase("phrase", phrase)
-        query = Query.from_options(phrase, spans_by=spans_by, speaker=speaker, not_=not_)
+        query = Query(phrase, spans_by=spans_by, speaker=speaker, not_=not_)
         document = _build_document(text)
         if speaker is not None and not any(turn.speaker for turn in document.turns):
             raise UsageError(
@@ -211,18 +204,11 @@ class Client(PhraseGrouping):
         """
         return phrase_vector.similarity(self.encoder, a, b, context1, context2)
 
+    @expand_options(ObjectOptions)
     def ingest(
         self,
         documents: Iterable[Mapping[str, Any]] | ArrowStream,
-        *,
-        index: str = DEFAULT_INDEX,
-        rejects: str | Path | None = None,
-        policy: str | None = None,
-        columns: Mapping[str, str] | None = None,
-        rows: Rows = "document",
-        split_speakers: bool = False,
-        strip_html: bool = False,
-        strip_quotes: bool = False,
+        **options: Unpack[ObjectOptions],
     ) -> Summary:
         """Index documents, replacing those whose id is already indexed and whose content changed.
 
@@ -231,16 +217,7 @@ class Client(PhraseGrouping):
         Args:
             documents: Dicts with ``id`` and ``text`` or ``turns``; all other keys are metadata.
                 Or a data frame of pandas or polars, or a table of Arrow, with such columns.
-            index: The index, created if it does not exist.
-            rejects: The file for rejected documents (default: ``INDEX.rejected.jsonl``, beside an
-                embedded index, else in the current folder).
-            policy: Which spans become vectors (default: the policy of the index).
-            columns: The column or dotted key of ``id``, ``text``, ``turns``, ``speaker``,
-                ``start``, ``end`` or any other key.
-            rows: ``turn`` makes a call of all rows with the same id.
-            split_speakers: Whether lines such as "Agent: ..." of a text become turns.
-            strip_html: Take the tags of HTML out of texts.
-            strip_quotes: Take quoted mails and signatures out of texts.
+            **options: How they are read and written.
 
         Returns:
             How many documents were read, indexed, skipped and rejected.
@@ -259,16 +236,11 @@ class Client(PhraseGrouping):
         from hybrid_search.ingest.sources.python_objects import put_in_python, read_objects
         from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
 
-        options = ReadOptions(Columns(columns or {}), rows, split_speakers=split_speakers)
-        lines = read_objects(documents, options)
-        summary = self.ingest_lines(
-            lines,
-            index=index,
-            rejects=rejects,
-            policy=policy,
-            strip_html=strip_html,
-            strip_quotes=strip_quotes,
-        )
+        values = complete(ObjectOptions, options, "Client.ingest")
+        columns = Columns(values.pop("columns") or {})
+        rows, split_speakers = values.pop("rows"), values.pop("split_speakers")
+        reading = ReadOptions(columns, rows, split_speakers=split_speakers)
+        summary = self.ingest_lines(read_objects(documents, reading), **values)
         if summary.failed and summary.failed == summary.read:
             reason = put_in_python(next(iter(summary.reasons)))
             raise InputError(

@@ -17,8 +17,9 @@ PACKAGE_FOLDER = Path(hybrid_search.__file__).parent
 
 LAYERS = (
     {"errors", "observability", "private_files", "system"},
-    {"credentials"},
-    {"config", "text"},
+    {"credentials", "text"},
+    {"parameters"},
+    {"config"},
     {"encoder"},
     {"backends", "cluster"},
     {"search", "ingest"},

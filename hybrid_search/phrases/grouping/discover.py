@@ -20,6 +20,7 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import ScannedPassage
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.ingest.shards import ALL_DOCUMENTS
+from hybrid_search.parameters import check_integer
 from hybrid_search.phrases.blocks import read_blocks, score_blocks
 from hybrid_search.phrases.grouping.clause_store import CAPACITY, ClauseStore
 from hybrid_search.phrases.grouping.clauses import find_clauses, require_prior
@@ -37,7 +38,6 @@ from hybrid_search.phrases.grouping.types import Discovery, PhraseGroup
 from hybrid_search.phrases.topics import Topics
 from hybrid_search.search.calibration import LoadCalibration
 from hybrid_search.search.no_hits import describe_empty_index
-from hybrid_search.search.parameters import check_integer
 from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.text.filters import compile_where
 from hybrid_search.text.span_prior import SpanPrior

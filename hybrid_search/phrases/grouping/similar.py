@@ -16,17 +16,17 @@ import numpy as np
 from hybrid_search.backends.base import Backend
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.ingest.shards import ALL_DOCUMENTS
-from hybrid_search.phrases.blocks import read_blocks, score_blocks
-from hybrid_search.phrases.grouping.clauses import find_similar
-from hybrid_search.phrases.grouping.span_reader import SpanReader
-from hybrid_search.phrases.grouping.types import Occurrence, SimilarPhrase
-from hybrid_search.phrases.grouping.word_tree import normalize
-from hybrid_search.search.parameters import (
+from hybrid_search.parameters import (
     check_context,
     check_integer,
     check_number,
     check_phrase,
 )
+from hybrid_search.phrases.blocks import read_blocks, score_blocks
+from hybrid_search.phrases.grouping.clauses import find_similar
+from hybrid_search.phrases.grouping.span_reader import SpanReader
+from hybrid_search.phrases.grouping.types import Occurrence, SimilarPhrase
+from hybrid_search.phrases.grouping.word_tree import normalize
 from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.text.filters import compile_where
