@@ -87,6 +87,11 @@ class Parameter:
         return self.name.rstrip("_")
 
     @property
+    def option_name(self) -> str:
+        """The name of its option on the command line."""
+        return self.option or f"--{self.public_name.replace('_', '-')}"
+
+    @property
     def further_words(self) -> str:
         """What the command line leaves out."""
         return f"There may be several. {self.more}" if self.has_several else self.more
@@ -120,6 +125,8 @@ class Parameter:
     def describe(self) -> str:
         """Return its meaning, limits, an example and the default, for documentation."""
         facts = [self._describe_limits().removeprefix("of ")] if self.limits else []
+        if self.longest:
+            facts.append(f"up to {self.longest:,} characters")
         if self.example is not None:
             facts.append(f"as in {self.example!r}")
         if self.default is not None and self.default is not False and self.default != ():

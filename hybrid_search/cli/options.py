@@ -32,10 +32,9 @@ _CONDITION = re.compile(r"(.+?)(!=|>=|<=|=|>|<)(.*)", re.DOTALL)
 def make_option(parameter: Parameter) -> Any:
     """Return the option of a parameter of a table."""
     is_named = parameter.option or parameter.kind is bool  # typer would add a --no-... to a switch
-    name = parameter.option or f"--{parameter.name.replace('_', '-')}"
     repeated = "; may be repeated." if parameter.has_several else "."
     return typer.Option(
-        *([name] if is_named else []),
+        *([parameter.option_name] if is_named else []),
         help=parameter.words.removesuffix(".") + repeated,
         metavar=parameter.value,
         rich_help_panel=parameter.panel or None,

@@ -76,7 +76,7 @@ def _list_narrowing(given: Mapping[str, Any]) -> Iterator[str]:
     """Yield the options that exclude hits, as given."""
     for name in NARROWING:
         values = given[name]
-        option = PARAMETERS[name].option or f"--{name.replace('_', '-')}"
+        option = PARAMETERS[name].option_name
         for value in (
             values if isinstance(values, Sequence) else () if values is None else (values,)
         ):
