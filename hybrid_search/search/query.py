@@ -122,7 +122,7 @@ class QueryOptions(TypedDict, total=False):
     min_probability: Annotated[
         float | None,
         Parameter(
-            "Show only spans that express the phrase with this probability.",
+            "Show only spans that express the phrase with at least this probability.",
             "Hits without such a span are left out. Spans then have a probability, as matches of "
             "mine have.",
             limits=(0, 1),
@@ -145,10 +145,14 @@ class QueryOptions(TypedDict, total=False):
     group_by: Annotated[
         str,
         Parameter(
-            "What a hit is: a document or a passage.",
+            "What a hit is: a document, a passage, or the best document for each value of a FIELD.",
+            "FIELD is a metadata field. The documents of all pages are grouped; those without the "
+            "field stand for themselves.",
             default=DOCUMENT,
-            choices=(DOCUMENT, PASSAGE),
+            example="sector",
+            see="groups",
             panel=SHOWING,
+            value="FIELD",
         ),
     ]
     refine: Annotated[
@@ -292,6 +296,11 @@ class Query:
             )
 
     @property
+    def group_field(self) -> str | None:
+        """Return the metadata field that hits are grouped by, None if it is none."""
+        return None if self.group_by in (DOCUMENT, PASSAGE) else self.group_by
+
+    @property
     def window(self) -> int:
         """Return the most hits on all pages, which is also how many documents each leg proposes."""
         return next(window for window in WINDOWS if self.size <= window)
@@ -305,12 +314,13 @@ class Query:
     def depth(self) -> int | None:
         """Return how many top documents must be ranked exactly, None for the whole window.
 
-        That is up to the last hit of the page. Sorting, facets, `min_score`, `min_probability`, and
-        fusions whose scores depend on other passages need the whole window.
+        That is up to the last hit of the page. Sorting, groups by a field, facets, `min_score`,
+        `min_probability`, and fusions whose scores depend on other passages need the whole window.
         """
         depends_on_all = (
             self.fusion != DEFAULT_FUSION
             or self.sort
+            or self.group_field
             or self.min_score is not None
             or self.min_probability is not None
             or (self.facets and self.facets_over == "window")

@@ -461,7 +461,7 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     ),
     "an unknown grouping": (
         ["query", "x", "--group-by", "call"],
-        "group_by is 'call': it must be 'document' or 'passage'",
+        "cannot sort, group or count by 'call': the index has no such field. ",
     ),
     "an unknown refinement": (
         ["query", "x", "--refine", "more"],

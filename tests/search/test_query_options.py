@@ -86,7 +86,7 @@ def test_the_command_line_has_the_same_parameters_and_defaults() -> None:
         ("min_score", (float("nan"), float("inf"))),
         ("min_probability", (-0.1, 1.1, float("nan"))),
         ("fusion", ("best",)),
-        ("group_by", ("turn", None)),
+        ("group_by", (5, None)),
         ("refine", ("twice",)),
         ("facets_over", ("pages",)),
     ],

@@ -773,7 +773,7 @@ def test_an_impossible_page_is_refused_with_the_number_that_is_wrong(
     ("options", "message"),
     [
         ({"fusion": "borda"}, "fusion is 'borda': it must be 'calibrated' or 'min_max' or "),
-        ({"group_by": "turn"}, "group_by is 'turn'"),
+        ({"group_by": "turn"}, "cannot sort, group or count by 'turn'"),
         ({"refine": "twice"}, "refine is 'twice'"),
         ({"spans": -1}, "spans is -1"),
         ({"spans": 101}, "spans is 101"),
