@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from hybrid_search.config import ConnectOptions, Settings, settings
 from hybrid_search.parameters import expand_options
-from hybrid_search.search.query import DEFAULTS, QueryOptions
+from hybrid_search.search.query import QueryOptions, SpanOptions
 from hybrid_search.search.result import Result, Span
 
 if TYPE_CHECKING:
@@ -69,15 +69,9 @@ def query(
     return shared_client(url).query(phrase, **options)
 
 
+@expand_options(SpanOptions)
 def best_spans(
-    phrase: str,
-    text: str | Sequence[str | Mapping[str, Any]],
-    *,
-    k: int = 1,
-    context: str | None = None,
-    spans_by: str = DEFAULTS["spans_by"],
-    speaker: str | Sequence[str] | None = None,
-    not_: str | Sequence[str] | None = None,
+    phrase: str, text: str | Sequence[str | Mapping[str, Any]], **options: Unpack[SpanOptions]
 ) -> list[Span]:
     """Return the best non-overlapping spans of one text, best first. No index is used.
 
@@ -85,11 +79,7 @@ def best_spans(
         phrase: The phrase.
         text: The text to look in, or the turns of a call, each ``{"speaker": ..., "text": ...}``.
             Offsets then refer to the texts of the turns joined by newlines.
-        k: How many spans to return, at least 1.
-        context: A text that contains the phrase, to show in which sense it is meant.
-        spans_by: How to choose them, as in `query`.
-        speaker: Only spans of these speakers count, as in `query`. Needs turns.
-        not_: Phrases to exclude, as in `query`.
+        **options: Which spans. With a speaker, the text must have turns.
 
     Raises:
         UsageError: If `k` is less than 1, the phrase has no word, or the context lacks it.
@@ -99,10 +89,7 @@ def best_spans(
     >>> span.text, span.start, span.end
     ('I want my money back', 23, 43)
     """
-    client = shared_client("memory:")
-    return client.best_spans(
-        phrase, text, k=k, context=context, spans_by=spans_by, speaker=speaker, not_=not_
-    )
+    return shared_client("memory:").best_spans(phrase, text, **options)
 
 
 def phrase_similarity(

@@ -99,7 +99,8 @@ class Parameter:
     @property
     def variants(self) -> tuple[Any, ...]:
         """The types that a value may have, None left out."""
-        parts = get_args(self.annotation) if self._is_union else (self.annotation,)
+        is_union = isinstance(self.annotation, UnionType)
+        parts = get_args(self.annotation) if is_union else (self.annotation,)
         return tuple(part for part in parts if part is not NoneType)
 
     @property
@@ -118,13 +119,9 @@ class Parameter:
         """True if the value may be None."""
         return NoneType in get_args(self.annotation)
 
-    @property
-    def _is_union(self) -> bool:
-        return isinstance(self.annotation, UnionType)
-
     def describe(self) -> str:
         """Return its meaning, limits, an example and the default, for documentation."""
-        facts = [self._describe_limits().removeprefix("of ")] if self.limits else []
+        facts = [self.describe_limits().removeprefix("of ")] if self.limits else []
         if self.longest:
             facts.append(f"up to {self.longest:,} characters")
         if self.example is not None:
@@ -134,7 +131,8 @@ class Parameter:
         words = f"{self.words.removesuffix('.')} ({'; '.join(facts)})." if facts else self.words
         return f"{words} {self.further_words}".strip()
 
-    def _describe_limits(self) -> str:
+    def describe_limits(self) -> str:
+        """Return the limits in words."""
         low, high = self.limits or (-math.inf, math.inf)
         return f"of at least {low:,g}" if high == math.inf else f"from {low:,g} to {high:,g}"
 
@@ -170,7 +168,7 @@ class Parameter:
         elif kind is int:
             check_integer(name, value, low, high)
         elif kind is float:
-            allowed = f"a number {self._describe_limits()}" if self.limits else "a finite number"
+            allowed = f"a number {self.describe_limits()}" if self.limits else "a finite number"
             check_number(name, value, allowed, low, high)
         elif kind is str and Path not in self.variants:
             check_text(name, value, self.longest)

@@ -72,7 +72,7 @@ def list_tools() -> dict[str, AgentTool]:
     return {
         "search": AgentTool(_summarize(api.query), openapi.list_query_parameters(), _search),
         "best_spans": AgentTool(
-            _summarize(api.best_spans), openapi.list_best_spans_parameters(), _best_spans
+            _summarize(api.best_spans), describe_parameters(api.best_spans), _best_spans
         ),
         "open_document": AgentTool(
             _summarize(Client.open_document),
@@ -106,9 +106,7 @@ def _list_topic_parameters() -> dict[str, Schema]:
 
 
 async def _search(client: AsyncClient, arguments: dict[str, Any]) -> dict[str, Any]:
-    texts = arguments.pop("texts", False)
-    if not isinstance(texts, bool):
-        raise UsageError(f"texts is {texts!r}: it must be true or false")
+    texts = openapi.take_texts(arguments)
     result = await client.query(arguments.pop("phrase"), **openapi.name_arguments(arguments))
     return result.to_dict(texts=texts)
 

@@ -13,7 +13,7 @@ PANELS: Mapping[str, str] = {
     "Source": "from_index from_url retry follow checkpoint encoding split_speakers "
     "strip_html strip_quotes rejects",
     "Asking": "",
-    "Groups": "min_cosine fold least_words distance seed",
+    "Groups": "",
     "Showing": "output_format dry_run",
     "Report": "by date to_index",
     "Server": "url patience policy analyzer knn_engine quantization graph_dimension m "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
@@ -12,6 +12,12 @@ from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import UsageError
 from hybrid_search.observability.escapes import blank_controls
+from hybrid_search.phrases.grouping_options import (
+    SEED,
+    DiscoverOptions,
+    SimilarOptions,
+    describe_distance,
+)
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
@@ -27,32 +33,14 @@ EXIT_DAMAGED = 1
 SHOWN_GROUPS = 30
 """Number of groups that ``cluster`` shows to people; ``--json`` has all."""
 
-Speaker = Annotated[
-    list[str] | None,
-    typer.Option(help="Only what this speaker says counts; may be repeated."),
-]
-Distance = Annotated[
-    float,
-    typer.Option(help="Largest mean distance, 1 - cosine, of what is in one group, 0 to 2."),
-]
-
 
 def similar(
     phrase: Annotated[str, typer.Argument(help="What to look for.")],
     index: options.Index = DEFAULT_INDEX,
-    size: Annotated[int, typer.Option(help="Wordings to show, 1 to 1,000.")] = 20,
-    min_cosine: Annotated[
-        float, typer.Option(help="Leave out spans with a smaller cosine, -1 to 1.")
-    ] = 0.6,
-    fold: Annotated[
-        float, typer.Option(help="Wordings with at least this cosine are one, -1 to 1.")
-    ] = 0.85,
-    speaker: Speaker = None,
-    where: options.Where = None,
-    context: options.Context = None,
     *,
     place: options.Place,
     as_json: options.Json = False,
+    **chosen: Unpack[SimilarOptions],
 ) -> None:
     """Find the different wordings that say the same as a phrase, with how often each is said.
 
@@ -62,22 +50,13 @@ def similar(
     from hybrid_search.api import connect
 
     with connect(**place) as client:
-        phrases = client.similar(
-            phrase,
-            index=index,
-            size=size,
-            min_cosine=min_cosine,
-            fold=fold,
-            speakers=speaker or (),
-            where=options.parse_conditions(where),
-            context=context,
-        )
+        phrases = client.similar(phrase, index=index, **chosen)
         if not phrases:
             options.explain_nothing(client, index)
     if as_json:
         options.print_json({"phrases": [item.to_dict() for item in phrases]})
     else:
-        _show_similar(phrases, min_cosine)
+        _show_similar(phrases, chosen["min_cosine"])
 
 
 def cluster(
@@ -98,8 +77,8 @@ def cluster(
             f"those of {DEFAULT_INDEX}."
         ),
     ] = None,
-    distance: Distance = 0.4,
-    seed: Annotated[int, typer.Option(help="Of the sample of many phrases.")] = 0,
+    distance: Annotated[float, options.make_option(describe_distance(0.4))] = 0.4,
+    seed: Annotated[int, options.make_option(SEED)] = 0,
     *,
     place: options.Place,
     as_json: options.Json = False,
@@ -132,17 +111,10 @@ def discover(
     topics: Annotated[
         Path | None, typer.Option(help="A file of topics, in YAML or JSON: what is known already.")
     ] = None,
-    groups: Annotated[int, typer.Option(help="Groups to show, at least 1.")] = 30,
-    speaker: Speaker = None,
-    where: options.Where = None,
-    least_words: Annotated[
-        int, typer.Option(help="Leave out clauses with fewer words, 1 to 20.")
-    ] = 3,
-    distance: Distance = 0.6,
-    seed: Annotated[int, typer.Option(help="Of the samples of a large index.")] = 0,
     *,
     place: options.Place,
     as_json: options.Json = False,
+    **chosen: Unpack[DiscoverOptions],
 ) -> None:
     """Discover what is said often that no topic covers, in groups.
 
@@ -153,16 +125,7 @@ def discover(
     from hybrid_search.api import connect
 
     with connect(**place) as client:
-        discovery = client.discover(
-            topics,
-            index=index,
-            groups=groups,
-            speakers=speaker or (),
-            where=options.parse_conditions(where),
-            least_words=least_words,
-            distance=distance,
-            seed=seed,
-        )
+        discovery = client.discover(topics, index=index, **chosen)
     if as_json:
         options.print_json(discovery.to_dict())
     else:

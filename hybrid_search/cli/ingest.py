@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid_search.cli import ingest_options, options
@@ -53,12 +52,20 @@ def ingest(
     from hybrid_search.cli.progress import progress
     from hybrid_search.ingest import run
     from hybrid_search.ingest.observe.reports import combine_reports, serve_reports
+    from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 
     conditions = options.parse_conditions(where)
     source = _choose_source(sources or (), origin, reading, conditions, place["url"])
     options.check_lasting(place["url"])
     source.check_checkpoint(checkpoint)
-    run_options = _choose_run(writing, conditions, engine, workers)
+    shard = workers["shard"]
+    run_options = IngestOptions.build(
+        writing,
+        where=conditions,
+        shard=Shard.parse(shard) if shard else ALL_DOCUMENTS,
+        executor=engine,
+        workers=workers["workers"],
+    )
     index, profile = writing["index"], watching["profile"]
     connection = connect(**place)
     with (
@@ -100,29 +107,6 @@ def _choose_source(
     )
     source.check()
     return source
-
-
-def _choose_run(
-    writing: WriteOptions,
-    conditions: Mapping[str, Any] | None,
-    engine: str,
-    workers: ingest_options.Workers,
-) -> IngestOptions:
-    """Return the settings of the run."""
-    from hybrid_search.ingest.cleaning import Cleaning
-    from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
-
-    shard, rejects = workers["shard"], writing["rejects"]
-    return IngestOptions(
-        index=writing["index"],
-        rejects=Path(rejects) if rejects else None,
-        policy=writing["policy"],
-        where=conditions,
-        shard=Shard.parse(shard) if shard else ALL_DOCUMENTS,
-        cleaning=Cleaning(html=writing["strip_html"], quotes=writing["strip_quotes"]),
-        executor=engine,
-        workers=workers["workers"],
-    )
 
 
 @contextmanager

@@ -125,7 +125,11 @@ def _check(output: Output, page: "ReportOptions", shard: str | None) -> None:
 
     out, form, to_index = output["out"], output["output_format"], output["to_index"]
     match_formats.check_format(form, out)
-    _check_since(output["since"], out)
+    since = output["since"]
+    if since and out and Path(since).resolve() == out.resolve():
+        raise UsageError(
+            f"--since and --out are both {out}, whose matches would be lost: name another --out"
+        )
     page.check(out, form, to_index)
     check_upload(to_index, out, form, shard)
 
@@ -141,11 +145,3 @@ def _show(summary: "MiningSummary", out: Path | None) -> None:
         logs.log_or_print(line)
     if out is not None:
         options.print_json(summary.to_full_dict())
-
-
-def _check_since(since: str | None, out: Path | None) -> None:
-    """Raise UsageError if the matches of the earlier run would be overwritten."""
-    if since and out and Path(since).resolve() == out.resolve():
-        raise UsageError(
-            f"--since and --out are both {out}, whose matches would be lost: name another --out"
-        )

@@ -32,10 +32,12 @@ _CONDITION = re.compile(r"(.+?)(!=|>=|<=|=|>|<)(.*)", re.DOTALL)
 def make_option(parameter: Parameter) -> Any:
     """Return the option of a parameter of a table."""
     is_named = parameter.option or parameter.kind is bool  # typer would add a --no-... to a switch
-    repeated = "; may be repeated." if parameter.has_several else "."
+    facts = "; may be repeated" if parameter.has_several else ""
+    if parameter.panel and parameter.limits:
+        facts = f", {parameter.describe_limits()}"
     return typer.Option(
         *([parameter.option_name] if is_named else []),
-        help=parameter.words.removesuffix(".") + repeated,
+        help=f"{parameter.words.removesuffix('.')}{facts}.",
         metavar=parameter.value,
         rich_help_panel=parameter.panel or None,
     )
@@ -78,10 +80,6 @@ class LogOptions(TypedDict, total=False):
 
 
 Index = Annotated[str, make_option(PARAMETERS["index"])]
-Speaker = Annotated[list[str] | None, make_option(PARAMETERS["speaker"])]
-Not = Annotated[list[str] | None, make_option(PARAMETERS["not_"])]
-Context = Annotated[str | None, make_option(PARAMETERS["context"])]
-SpansBy = Annotated[str, make_option(PARAMETERS["spans_by"])]
 Where = Annotated[
     list[str] | None,
     typer.Option(

@@ -15,7 +15,7 @@ from hybrid_search.config import ModelOptions
 from hybrid_search.errors import InputError, UsageError
 from hybrid_search.observability.escapes import blank_controls, escape_json
 from hybrid_search.parameters import check_choice
-from hybrid_search.search.query import DEFAULTS, PARAMETERS, QueryOptions
+from hybrid_search.search.query import PARAMETERS, QueryOptions, SpanOptions
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
@@ -109,25 +109,20 @@ def best_spans(
             help='JSONL instead: {"phrase", "text" or "turns"} a line, printed with "spans" added.'
         ),
     ] = None,
-    k: Annotated[int, typer.Option(help="Spans to show; they do not overlap.")] = 1,
-    context: options.Context = None,
-    spans_by: options.SpansBy = DEFAULTS["spans_by"],
-    speaker: options.Speaker = None,
-    not_: options.Not = None,
     *,
     model: ModelOptions,
     as_json: options.Json = False,
+    **choice: Unpack[SpanOptions],
 ) -> None:
     """Find the best spans of one text, without an index."""
     from hybrid_search.api import connect
 
-    choice: dict[str, Any] = {"k": k, "spans_by": spans_by, "speaker": speaker, "not_": not_}
     with connect("memory:", **model) as client:
         if file is not None and text is None and phrase is None:
             for answer in _answers(client, file, choice):
                 options.print_json(answer)
         elif phrase is not None and text is not None and file is None:
-            spans = client.best_spans(phrase, text, context=context, **choice)
+            spans = client.best_spans(phrase, text, **choice)
             if as_json:
                 options.print_json({"spans": [span.to_dict() for span in spans]})
             else:
@@ -138,7 +133,7 @@ def best_spans(
             raise UsageError("give a PHRASE with --text TEXT, or --file JSONL alone")
 
 
-def _answers(client: Client, file: Path, choice: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _answers(client: Client, file: Path, choice: SpanOptions) -> Iterator[dict[str, Any]]:
     """Yield each line of `file` as a dict, with its spans added."""
     if not file.is_file():
         raise UsageError(f"file {file} does not exist")
@@ -153,7 +148,7 @@ def _answers(client: Client, file: Path, choice: Mapping[str, Any]) -> Iterator[
             yield answer
 
 
-def _answer(client: Client, line: bytes, choice: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(client: Client, line: bytes, choice: SpanOptions) -> dict[str, Any]:
     from hybrid_search.ingest.document_parser import build_object, refuse_constant
 
     row = json.loads(line, parse_constant=refuse_constant, object_pairs_hook=build_object)

@@ -8,23 +8,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from hybrid_search.client.admin import policy_of
 from hybrid_search.client.grouping import PhraseGrouping
-from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.encoder.base import span_prior
 from hybrid_search.errors import InputError, UsageError
-from hybrid_search.ingest.cleaning import Cleaning
 from hybrid_search.ingest.executors.base import LOCAL
-from hybrid_search.ingest.options import IngestOptions, ObjectOptions, Report, ignore_report
+from hybrid_search.ingest.options import (
+    IngestOptions,
+    ObjectOptions,
+    Report,
+    WriteOptions,
+    ignore_report,
+)
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.parameters import check_phrase, check_text, complete, expand_options
 from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
 from hybrid_search.search.calibration import SCORE, Calibration
 from hybrid_search.search.document_view import DocumentView
-from hybrid_search.search.query import DEFAULTS, DOCUMENT_SPANS, Query, QueryOptions
+from hybrid_search.search.query import DocumentOptions, Query, QueryOptions, SpanOptions
 from hybrid_search.search.result import Result, Span
 from hybrid_search.text.types import Document
 
@@ -76,27 +79,16 @@ class Client(PhraseGrouping):
 
         return find_query_map(self._settings.tuning, fingerprint, phrases)
 
+    @expand_options(DocumentOptions)
     def open_document(
-        self,
-        document_id: str,
-        phrase: str | None = None,
-        *,
-        index: str = DEFAULTS["index"],
-        alpha: float = DEFAULTS["alpha"],
-        context: str | None = None,
-        spans: int = DOCUMENT_SPANS,
-        spans_by: str = DEFAULTS["spans_by"],
+        self, document_id: str, phrase: str | None = None, **options: Unpack[DocumentOptions]
     ) -> DocumentView:
         """Return a whole document, with the scores of a phrase in it.
 
         Args:
             document_id: The id of the document, as in `Hit.id`.
             phrase: The phrase. Without one there are no scores and no spans.
-            index: The name of the index.
-            alpha: The weight of the span cosine, as in `hybrid_search.query`.
-            context: A text that contains the phrase, to show in which sense it is meant.
-            spans: How many of the document's best spans to list, 0 to 100.
-            spans_by: How to choose these spans, as in `hybrid_search.query`.
+            **options: The index, how its spans are scored, and how many to list.
 
         Raises:
             UsageError: If a value is not allowed.
@@ -110,11 +102,9 @@ class Client(PhraseGrouping):
         ("I'd like my money back", 15, 'shop')
         """
         check_text("document_id", document_id)
+        values = complete(DocumentOptions, options, "Client.open_document")
         # the other values are checked even without a phrase
-        phrases = ("-" if phrase is None else phrase,)
-        query = Query(
-            phrases, index=index, alpha=alpha, context=context, spans=spans, spans_by=spans_by
-        )
+        query, index = Query("-" if phrase is None else phrase, **values), values["index"]
         if phrase is None:
             return open_document.read_document(self.backend, index, document_id)
         encoders = self._encoders_of(index)
@@ -142,27 +132,19 @@ class Client(PhraseGrouping):
         query = Query(phrase, **options)
         return pipeline.requests(self.backend, self._encoders_of(query.index).full, query)
 
+    @expand_options(SpanOptions)
     def best_spans(
         self,
         phrase: str,
         text: str | Sequence[str | Mapping[str, Any]],
-        *,
-        k: int = 1,
-        context: str | None = None,
-        spans_by: str = DEFAULTS["spans_by"],
-        speaker: str | Sequence[str] | None = None,
-        not_: str | Sequence[str] | None = None,
+        **options: Unpack[SpanOptions],
     ) -> list[Span]:
         """Return the best non-overlapping spans of one text, best first. No index is used.
 
         Args:
             phrase: The phrase.
             text: The text to look in, or the turns of a call.
-            k: How many spans to return, at least 1.
-            context: A text that contains the phrase, to show in which sense it is meant.
-            spans_by: How to choose these spans, as in `hybrid_search.query`.
-            speaker: Only spans of these speakers count, as in `hybrid_search.query`. Needs turns.
-            not_: Phrases to exclude, as in `hybrid_search.query`.
+            **options: Which spans. With a speaker, the text must have turns.
 
         Raises:
             UsageError: If `k` is less than 1, the phrase has no word, or the context lacks it.
@@ -173,16 +155,19 @@ class Client(PhraseGrouping):
         'I want my money back'
         """
         check_phrase("phrase", phrase)
-        query = Query(phrase, spans_by=spans_by, speaker=speaker, not_=not_)
-        document = _build_document(text)
-        if speaker is not None and not any(turn.speaker for turn in document.turns):
+        values = complete(SpanOptions, options, "hybrid_search.best_spans")
+        document, speaker = _build_document(text), values["speaker"]
+        if speaker and not any(turn.speaker for turn in document.turns):
             raise UsageError(
-                f"speaker is {speaker!r}, but the text has no speakers: give turns with a speaker"
+                f"speaker is {speaker[0]!r}, but the text has no speakers: give turns with a "
+                "speaker"
             )
         encoder = self.encoder
-        prior = span_prior(encoder) if spans_by == SCORE else None
-        span_filter = span_search.build_span_filter(encoder, query.speaker, query.not_)
-        return span_search.best_spans(encoder, phrase, document, k, context, prior, span_filter)
+        prior = span_prior(encoder) if values["spans_by"] == SCORE else None
+        span_filter = span_search.build_span_filter(encoder, speaker, values["not_"])
+        return span_search.best_spans(
+            encoder, phrase, document, values["k"], values["context"], prior, span_filter
+        )
 
     def phrase_similarity(
         self, a: str, b: str, *, context1: str | None = None, context2: str | None = None
@@ -249,29 +234,24 @@ class Client(PhraseGrouping):
             )
         return summary
 
+    @expand_options(WriteOptions)
     def ingest_lines(
         self,
         lines: Iterable[SourceLine],
         *,
-        index: str = DEFAULT_INDEX,
-        rejects: str | Path | None = None,
-        policy: str | None = None,
         report: Report = ignore_report,
         where: Mapping[str, Any] | None = None,
         checkpoint: Checkpoint | None = None,
         shard: Shard = ALL_DOCUMENTS,
         engine: str = LOCAL,
         workers: int | None = None,
-        strip_html: bool = False,
-        strip_quotes: bool = False,
+        **options: Unpack[WriteOptions],
     ) -> Summary:
         """Index JSON lines, such as `hybrid_search.ingest.sources.files.read` yields.
 
         Args:
             lines: The lines, with their source.
-            index: As in `ingest`.
-            rejects: As in `ingest`.
-            policy: As in `ingest`.
+            **options: How they are written.
             report: Called with the summary so far, while the ingest runs.
             where: Index only documents with this metadata, as in `hybrid_search.query`.
             checkpoint: Records the lines already indexed, which are skipped. The caller must finish
@@ -280,8 +260,6 @@ class Client(PhraseGrouping):
             engine: Where to encode: ``local``, or ``ray``, whose workers stay until this client
                 closes.
             workers: How many workers to use in the cluster.
-            strip_html: As in `ingest`.
-            strip_quotes: As in `ingest`.
 
         Returns:
             How many documents were read, indexed, skipped and rejected.
@@ -295,19 +273,16 @@ class Client(PhraseGrouping):
         ...     client.ingest_lines([line], where={"id": "b"}).documents
         0
         """
-        options = IngestOptions(
-            index=index,
-            rejects=Path(rejects) if rejects else None,
-            policy=policy,
+        run_options = IngestOptions.build(
+            complete(WriteOptions, options, "Client.ingest_lines"),
             report=report,
             where=where,
             checkpoint=checkpoint,
             shard=shard,
             executor=engine,
             workers=workers,
-            cleaning=Cleaning(html=strip_html, quotes=strip_quotes),
         )
-        return self.run_ingest(lines, options)
+        return self.run_ingest(lines, run_options)
 
     def run_ingest(self, lines: Iterable[SourceLine], options: IngestOptions) -> Summary:
         """Index JSON lines as `ingest_lines` does, with all its parameters in one object.

@@ -7,7 +7,7 @@ Queries import this module, so modules for ingestion are imported only on use.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
 
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.ingest.cleaning import NOTHING, Cleaning
@@ -93,6 +93,17 @@ class IngestOptions:
     """Where texts are encoded: local or ray."""
     workers: int | None = None
     """Number of workers, if the executor has workers; None for as many as fit."""
+
+    @classmethod
+    def build(cls, writing: Mapping[str, Any], **settings: Any) -> Self:
+        """Return the settings with `writing`, the values of `WriteOptions`."""
+        return cls(
+            index=writing["index"],
+            rejects=Path(writing["rejects"]) if writing["rejects"] else None,
+            policy=writing["policy"],
+            cleaning=Cleaning(html=writing["strip_html"], quotes=writing["strip_quotes"]),
+            **settings,
+        )
 
     def find_rejects(self, url: str = "") -> Path:
         """Return the file for refused documents, by default the one for `url`."""

@@ -7,8 +7,9 @@ The package imports this module at once, so it must not import anything heavy.
 """
 
 # The annotations of a table are read at run time, so they are not postponed here.
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypedDict, Unpack, cast
 
 from hybrid_search.config import DEFAULT_INDEX
@@ -195,7 +196,7 @@ class QueryOptions(TypedDict, total=False):
         ),
     ]
     facets: Annotated[
-        Sequence[str],
+        str | Sequence[str] | None,
         Parameter(
             "A metadata field whose values are counted.",
             "The result has the number of documents for each of the 100 most frequent values.",
@@ -245,7 +246,31 @@ class QueryOptions(TypedDict, total=False):
 
 
 PARAMETERS = read_table(QueryOptions)
+"""The parameters of a query by name."""
+
 DEFAULTS = cast("QueryOptions", {name: item.default for name, item in PARAMETERS.items()})
+
+
+class SpanOptions(TypedDict, total=False):
+    """The keyword parameters of `best_spans`."""
+
+    k: Annotated[
+        int, Parameter("How many spans to return.", default=1, limits=(1, math.inf), option="--k")
+    ]
+    context: Annotated[str | None, PARAMETERS["context"]]
+    spans_by: Annotated[str, PARAMETERS["spans_by"]]
+    speaker: Annotated[str | Sequence[str] | None, PARAMETERS["speaker"]]
+    not_: Annotated[str | Sequence[str] | None, PARAMETERS["not_"]]
+
+
+class DocumentOptions(TypedDict, total=False):
+    """The keyword parameters of `open_document`."""
+
+    index: Annotated[str, PARAMETERS["index"]]
+    alpha: Annotated[float, PARAMETERS["alpha"]]
+    context: Annotated[str | None, PARAMETERS["context"]]
+    spans: Annotated[int, replace(PARAMETERS["spans"], default=DOCUMENT_SPANS)]
+    spans_by: Annotated[str, PARAMETERS["spans_by"]]
 
 
 @dataclass(frozen=True, init=False)

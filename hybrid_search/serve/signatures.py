@@ -7,6 +7,7 @@ from the signature and the docstring, so that nothing is written a second time.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -15,14 +16,17 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter
 
-from hybrid_search.parameters import MAX_PHRASE, MAX_PHRASES, Parameter
-from hybrid_search.search.query import PARAMETERS
+from hybrid_search.parameters import MAX_PHRASE, MAX_PHRASES, Parameter, read_table
+from hybrid_search.search.query import PARAMETERS, SpanOptions
 
 Schema = dict[str, Any]
+
+KNOWN = {**read_table(SpanOptions), **PARAMETERS}
 
 _PHRASE = {"minLength": 1, "maxLength": MAX_PHRASE, "pattern": r"\S"}
 
 
+@cache
 def describe_parameters(function: Callable[..., Any]) -> dict[str, Schema]:
     """Return the schema of each parameter of `function`, without its default if it is required."""
     words = read_descriptions(function, "Args")
@@ -31,10 +35,12 @@ def describe_parameters(function: Callable[..., Any]) -> dict[str, Schema]:
     for item in inspect.signature(function).parameters.values():
         if item.name in ("self", "url"):
             continue
-        if parameter := PARAMETERS.get(item.name):
+        if parameter := KNOWN.get(item.name):
             name, schema = parameter.public_name, _describe_parameter(parameter)
         else:
-            name, schema = item.name, _describe_type(item.name, types[item.name])
+            name, kind = item.name, types[item.name]
+            is_phrase = name == "phrase"
+            schema = _describe_phrase(kind) if is_phrase else TypeAdapter(kind).json_schema()
             schema["description"] = words[item.name]
         if item.default is not inspect.Parameter.empty:
             schema["default"] = item.default
@@ -46,12 +52,11 @@ def _describe_parameter(parameter: Parameter) -> Schema:
     """Return the schema of a parameter of a query."""
     limits: Schema = {"enum": [*parameter.choices]} if parameter.choices else {}
     if parameter.limits:
-        limits = {"minimum": parameter.limits[0], "maximum": parameter.limits[1]}
+        low, high = parameter.limits
+        limits = {"minimum": low, **({"maximum": high} if high < math.inf else {})}
     if parameter.longest:
         limits = {"maxLength": parameter.longest}
     schema = limits if parameter.choices else TypeAdapter(parameter.annotation).json_schema()
-    if parameter.name == "facets":
-        schema = {"anyOf": [schema, {"type": "string"}, {"type": "null"}]}
     if variants := schema.get("anyOf"):
         schema = {"anyOf": [_limit(variant, limits) for variant in variants]}
     elif not parameter.choices:
@@ -66,14 +71,6 @@ def _limit(variant: Schema, limits: Schema) -> Schema:
     if variant["type"] == "array":
         return {**variant, "items": variant["items"] | limits, "maxItems": MAX_PHRASES}
     return variant if variant["type"] == "null" else {**variant, **limits}
-
-
-def _describe_type(name: str, kind: Any) -> Schema:
-    if name == "k":
-        return {"type": "integer", "minimum": 1}
-    if name == "phrase":
-        return _describe_phrase(kind)
-    return TypeAdapter(kind).json_schema()
 
 
 def _describe_phrase(kind: Any) -> Schema:

@@ -86,7 +86,7 @@ def test_mining_answers_as_many_mentions_as_requested_and_tells_whether_these_ar
         ("search", {"phrase": "a", "zzz": 1}, "no parameter 'zzz': use phrase, index"),
         ("search", {"phrase": "a", "url": "memory:"}, "there is no parameter 'url'"),
         ("search", {"phrase": "a", "alpha": "1"}, "alpha is '1': it must be a number"),
-        ("search", {"phrase": "a", "texts": "yes"}, "texts is 'yes': it must be true or false"),
+        ("search", {"phrase": "a", "texts": "yes"}, "texts is 'yes': it must be False or True"),
         ("best_spans", {"phrase": "a", "text": 1}, "text"),
         ("mine_topic", {"name": "a", "phrases": []}, "phrases is .*at least one phrase"),
         ("mine_topic", {**TOPIC, "size": 0}, "size is 0: it must be an integer from 1"),

@@ -28,7 +28,7 @@ SIGNATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "best_spans": (
         {"phrase": EMPTY, "text": EMPTY},
-        {"k": 1, "context": None, "spans_by": "score", "speaker": None, "not_": None},
+        {"k": 1, "context": None, "spans_by": "score", "speaker": (), "not_": ()},
     ),
     "phrase_similarity": ({"a": EMPTY, "b": EMPTY}, {"context1": None, "context2": None}),
     "connect": (
