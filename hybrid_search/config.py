@@ -191,15 +191,11 @@ def settings(url: str | None = None, **options: Unpack[ConnectOptions]) -> Setti
     access = _access()
     if values["patience"] is not None:
         access = replace(access, patience=values["patience"])
-    return Settings(
-        url,
-        model=values["model"] or _read("MODEL"),
-        device=values["device"] or _read("DEVICE") or "auto",
-        access=access,
-        dimension=values["dimension"] or _dimension(),
-        precision=values["precision"] or _read("PRECISION") or "auto",
-        tuning=_tuning_file(values["tuning"]),
-    )
+    model, tuning = values["model"] or _read("MODEL"), _tuning_file(values["tuning"])
+    device = values["device"] or _read("DEVICE") or "auto"
+    dimension = values["dimension"] or _dimension()
+    precision = values["precision"] or _read("PRECISION") or "auto"
+    return Settings(url, model, device, access, dimension, precision, tuning)
 
 
 def cache_folder() -> Path:

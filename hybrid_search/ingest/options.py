@@ -97,13 +97,10 @@ class IngestOptions:
     @classmethod
     def build(cls, writing: Mapping[str, Any], **settings: Any) -> Self:
         """Return the settings with `writing`, the values of `WriteOptions`."""
-        return cls(
-            index=writing["index"],
-            rejects=Path(writing["rejects"]) if writing["rejects"] else None,
-            policy=writing["policy"],
-            cleaning=Cleaning(html=writing["strip_html"], quotes=writing["strip_quotes"]),
-            **settings,
-        )
+        rejects = Path(writing["rejects"]) if writing["rejects"] else None
+        cleaning = Cleaning(html=writing["strip_html"], quotes=writing["strip_quotes"])
+        index, policy = writing["index"], writing["policy"]
+        return cls(index=index, rejects=rejects, policy=policy, cleaning=cleaning, **settings)
 
     def find_rejects(self, url: str = "") -> Path:
         """Return the file for refused documents, by default the one for `url`."""
