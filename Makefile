@@ -211,6 +211,7 @@ bench: $(VENV)/.dev
 pages: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.tables
 	$(BIN)/python -m papers.tables
+	$(BIN)/python -m tools.parameters
 	$(BIN)/python -m tools.pages
 
 # A step that is done for these weights is not repeated; `python -m benchmarks.measure --again STEP` does.

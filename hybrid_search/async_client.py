@@ -11,13 +11,14 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from hybrid_search.api import connect
 from hybrid_search.client import Client
+from hybrid_search.config import ConnectOptions
 from hybrid_search.errors import UsageError
+from hybrid_search.parameters import expand_options
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,14 +67,9 @@ class AsyncClient:
     the call itself runs to its end.
 
     Args:
-        url: As in `hybrid_search.connect`, like every parameter except `threads`.
-        model: A model folder, or the name of an installed model.
-        device: auto, cpu, cuda, tensorrt, or cuda:1.
-        dimension: How many numbers the vectors of new indexes have.
-        precision: auto, int8, float16 or float32.
-        patience: How many seconds an ingest keeps retrying a server that accepts nothing.
-        tuning: A file written by ``tune``, used for the probabilities of queries.
+        url: As in `hybrid_search.connect`.
         threads: How many calls run at once; further calls wait.
+        **options: As in `hybrid_search.connect`.
 
     >>> async def count_hits(*phrases: str) -> list[int]:
     ...     async with hybrid_search.AsyncClient() as client:
@@ -83,27 +79,11 @@ class AsyncClient:
     [2, 2]
     """
 
+    @expand_options(ConnectOptions)
     def __init__(
-        self,
-        url: str | None = None,
-        *,
-        model: str | Path | None = None,
-        device: str | None = None,
-        dimension: int | None = None,
-        precision: str | None = None,
-        patience: float | None = None,
-        tuning: str | Path | None = None,
-        threads: int = THREADS,
+        self, url: str | None = None, *, threads: int = THREADS, **options: Unpack[ConnectOptions]
     ) -> None:
-        self._client = connect(
-            url,
-            model=model,
-            device=device,
-            dimension=dimension,
-            precision=precision,
-            patience=patience,
-            tuning=tuning,
-        )
+        self._client = connect(url, **options)
         self._threads = _open_threads(threads)
 
     @classmethod

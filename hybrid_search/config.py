@@ -42,8 +42,7 @@ OPENBLAS_THREAD_TIMEOUT    how long an idle thread of numpy's keeps its core bus
 PYDANTIC_DISABLE_PLUGINS   1 keeps pydantic from looking for plugins, 0 lets it (default: 1)
 """
 
-from __future__ import annotations
-
+# The annotations of a table are read at run time, so they are not postponed here.
 import logging
 import math
 import os
@@ -51,6 +50,7 @@ import sys
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Annotated, TypedDict, Unpack
 
 import platformdirs
 
@@ -63,6 +63,7 @@ from hybrid_search.credentials import (
     refuse_secrets,
 )
 from hybrid_search.errors import UsageError
+from hybrid_search.parameters import Parameter, complete
 
 DEFAULT_INDEX = "calls"
 DEFAULT_POLICY = "5/1"
@@ -110,29 +111,91 @@ class Settings:
     tuning: Path | None = None
 
 
-def settings(
-    url: str | None = None,
-    model: str | Path | None = None,
-    device: str | None = None,
-    dimension: int | None = None,
-    precision: str | None = None,
-    patience: float | None = None,
-    tuning: str | Path | None = None,
-) -> Settings:
+Url = Annotated[
+    str | None,
+    Parameter(
+        "Where indexes are: embedded:PATH, opensearch+https://HOST or elasticsearch+https://HOST. "
+        "Default: HYBRID_SEARCH_URL, else the user's data folder.",
+        panel="Server",
+        value="URL",
+    ),
+]
+Dimension = Annotated[
+    int | None,
+    Parameter(
+        "Dimensions of a vector in a new index. Default: HYBRID_SEARCH_DIMENSION, else the model's "
+        "usual size.",
+        "Fewer take less space and time, and recall drops a little. Existing indexes keep theirs.",
+        limits=(1, math.inf),
+    ),
+]
+Patience = Annotated[
+    float | None,
+    Parameter(
+        "Seconds to wait for a server that takes nothing, 0: a few tries. Default: "
+        "HYBRID_SEARCH_PATIENCE, else 600.",
+        limits=(0, math.inf),
+    ),
+]
+
+
+class ModelOptions(TypedDict, total=False):
+    """The parameters of `hybrid_search.connect` for the model."""
+
+    model: Annotated[
+        str | Path | None,
+        Parameter(
+            "A model folder, or the name of an installed model. Default: HYBRID_SEARCH_MODEL, else "
+            "the shipped model."
+        ),
+    ]
+    device: Annotated[
+        str | None,
+        Parameter(
+            "auto, cpu, cuda or tensorrt. Default: HYBRID_SEARCH_DEVICE, else auto.",
+            "cuda:1 is one card.",
+        ),
+    ]
+    precision: Annotated[
+        str | None,
+        Parameter(
+            "auto, int8, float16 or float32. Default: HYBRID_SEARCH_PRECISION, else auto: int8 on "
+            "CPUs, float16 elsewhere.",
+            "An index written at one precision can be searched at another.",
+        ),
+    ]
+
+
+class ConnectOptions(ModelOptions, total=False):
+    """The keyword parameters of `hybrid_search.connect`."""
+
+    dimension: Dimension
+    patience: Patience
+    tuning: Annotated[
+        str | Path | None,
+        Parameter(
+            "A file written by tune, for the probabilities of queries. Default: "
+            "HYBRID_SEARCH_TUNING, else the model's own probabilities."
+        ),
+    ]
+
+
+def settings(url: str | None = None, **options: Unpack[ConnectOptions]) -> Settings:
     """Return the settings; missing arguments come from the environment or are defaults.
 
     Raises UsageError if the URL holds a secret, or a variable is invalid or contradicts another.
     """
     url = url or _read("URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
     refuse_secrets(url)
-    model = model or _read("MODEL")
-    device = device or _read("DEVICE") or "auto"
-    precision = precision or _read("PRECISION") or "auto"
+    values = complete(ConnectOptions, options, "hybrid_search.connect")
     access = _access()
-    if patience is not None:
-        access = replace(access, patience=patience)
-    dimension = dimension or _dimension()
-    return Settings(url, model, device, access, dimension, precision, _tuning_file(tuning))
+    if values["patience"] is not None:
+        access = replace(access, patience=values["patience"])
+    model, tuning = values["model"] or _read("MODEL"), _tuning_file(values["tuning"])
+    device = values["device"] or _read("DEVICE") or "auto"
+    dimension = values["dimension"] or _dimension()
+    precision = values["precision"] or _read("PRECISION") or "auto"
+    return Settings(url, model, device, access, dimension, precision, tuning)
 
 
 def cache_folder() -> Path:

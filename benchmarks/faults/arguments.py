@@ -108,7 +108,7 @@ GOOD: dict[str, Sequence[Any]] = {
     "fusion": ("calibrated", "min_max", "l2", "z_score", "rrf"),
     "context": (None, "I want a refund request for the San José card"),
     "min_score": (None, 0, 0.5, -1, 2),
-    "group_by": ("document", "passage"),
+    "group_by": ("document", "passage", "sector"),
     "spans_by": ("score", "cosine"),
     "refine": (None, "isolate"),
     "feedback": (0, 1, 10, 100),

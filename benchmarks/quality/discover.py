@@ -38,10 +38,12 @@ from benchmarks.quality.intent_labels import read_statements
 from benchmarks.quality.intent_topics import build_topics
 from hybrid_search import Topics, connect
 from hybrid_search.client import Client
+from hybrid_search.parameters import read_table
 from hybrid_search.phrases.grouping.clauses import normalize_rows
 from hybrid_search.phrases.grouping.contexts import ContextReader, pool_words
-from hybrid_search.phrases.grouping.discover import DiscoverOptions, rank_groups, scan_clauses
+from hybrid_search.phrases.grouping.discover import rank_groups, scan_clauses
 from hybrid_search.phrases.grouping.groups import group_phrases
+from hybrid_search.phrases.grouping_options import DiscoverOptions
 from hybrid_search.search.span_content import parse_layout, read_turns
 
 DATA = results.DATA / "calls_sgd"
@@ -108,7 +110,8 @@ def group_by_discover(client: Client, index: str, topics: Topics) -> Groups:
     scan = scan_clauses(
         client.backend, encoders.full, encoders.load_calibration, index, topics, options
     )
-    grouping = group_phrases(scan.store.fold(), options.distance, options.seed, options.sample)
+    distance = read_table(DiscoverOptions)["distance"].default
+    grouping = group_phrases(scan.store.fold(), distance, SEED)
     order = rank_groups(grouping, scan.topics)
     ranks = {number: rank for rank, number in enumerate(order[:FIRST])}
     groups: dict[Place, int] = {}

@@ -29,11 +29,11 @@ from hybrid_search.backends.server.passage_codec import passage_id
 from hybrid_search.backends.types import IndexSpec, PageOrder, Request
 from hybrid_search.client import Client
 from hybrid_search.search import phrase_vector
-from hybrid_search.search.query import WINDOW, Query
+from hybrid_search.search.query import DEFAULTS, WINDOW
 from hybrid_search.text.types import Entry, Floats
 
 CLIENTS = (1, 8, 64)
-ALPHAS = {"hybrid": Query.alpha, "spans": 1.0}
+ALPHAS = {"hybrid": DEFAULTS["alpha"], "spans": 1.0}
 PLAIN = "plain match and plain kNN"
 BATCH = 64
 

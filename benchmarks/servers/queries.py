@@ -9,13 +9,13 @@ from hybrid_search import encoder
 from hybrid_search.backends.base import Backend
 from hybrid_search.search.calibration import load
 from hybrid_search.search.pipeline import search
-from hybrid_search.search.query import Query
+from hybrid_search.search.query import DEFAULTS, Query
 from hybrid_search.search.result import Result
 
 
 def run_query(
-    backend: Backend, corpus: Corpus, index: str, text: str, alpha: float = Query.alpha
+    backend: Backend, corpus: Corpus, index: str, text: str, alpha: float = DEFAULTS["alpha"]
 ) -> Result:
     """Return the answer to one query, from the phrase to the hits."""
-    query = Query((text,), index, alpha=alpha)
+    query = Query(text, index=index, alpha=alpha)
     return search(backend, corpus.encoder, partial(load, encoder.SHIPPED), query)

@@ -13,8 +13,8 @@ from hybrid_search import api
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
-from hybrid_search.search.parameters import check_integer, check_text
-from hybrid_search.search.query import Query
+from hybrid_search.parameters import check_integer, check_text
+from hybrid_search.search.query import DEFAULTS
 from hybrid_search.serve import openapi
 from hybrid_search.serve.signatures import Schema, describe_parameters
 from hybrid_search.text.near_names import hint_name
@@ -72,7 +72,7 @@ def list_tools() -> dict[str, AgentTool]:
     return {
         "search": AgentTool(_summarize(api.query), openapi.list_query_parameters(), _search),
         "best_spans": AgentTool(
-            _summarize(api.best_spans), openapi.list_best_spans_parameters(), _best_spans
+            _summarize(api.best_spans), describe_parameters(api.best_spans), _best_spans
         ),
         "open_document": AgentTool(
             _summarize(Client.open_document),
@@ -106,9 +106,7 @@ def _list_topic_parameters() -> dict[str, Schema]:
 
 
 async def _search(client: AsyncClient, arguments: dict[str, Any]) -> dict[str, Any]:
-    texts = arguments.pop("texts", False)
-    if not isinstance(texts, bool):
-        raise UsageError(f"texts is {texts!r}: it must be true or false")
+    texts = openapi.take_texts(arguments)
     result = await client.query(arguments.pop("phrase"), **openapi.name_arguments(arguments))
     return result.to_dict(texts=texts)
 
@@ -126,7 +124,7 @@ async def _open_document(client: AsyncClient, arguments: dict[str, Any]) -> dict
 
 async def _mine_topic(client: AsyncClient, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the first mentions of a topic, and whether these are all."""
-    index, size = arguments.pop("index", Query.index), arguments.pop("size", MATCHES)
+    index, size = arguments.pop("index", DEFAULTS["index"]), arguments.pop("size", MATCHES)
     check_text("index", index)
     check_integer("size", size, 1, MAX_MATCHES)
     matches: list[dict[str, Any]] = []

@@ -12,35 +12,31 @@ from typer.core import TyperArgument, TyperCommand
 PANELS: Mapping[str, str] = {
     "Source": "from_index from_url retry follow checkpoint encoding split_speakers "
     "strip_html strip_quotes rejects",
-    "Asking": "context fusion feedback refine spans_by min_score min_probability",
-    "Groups": "min_cosine fold least_words distance seed",
-    "Showing": "offset group_by sort facet facets_over highlight explain output_format dry_run",
+    "Asking": "",
+    "Groups": "",
+    "Showing": "output_format dry_run",
     "Report": "by date to_index",
     "Server": "url patience policy analyzer knn_engine quantization graph_dimension m "
     "ef_construction shards replicas",
     "Model": "model device precision dimension",
-    "Cluster": "shard executor engine workers",
+    "Cluster": "shard engine workers",
     "Limits": "queries timeout body_kilobytes",
     "Watching": "log_format log_level log_phrases metrics_port metrics_host profile",
 }
-"""The panels after the first, with their parameters in order, for all commands.
+"""The panels after the first, with options of commands, in order.
 
-Any other parameter goes into the first panel, which newcomers read.
+A parameter of a table names its panel itself. Any other option goes into the first panel, which
+newcomers read.
 """
 
 FOLDER = "FOLDER"
 WORDS: Mapping[str, str] = {
-    "where": "KEY=VALUE",
     "columns": "KEY=COLUMN",
-    "context": "TEXT",
-    "not_": "TEXT",
     "text": "TEXT",
     "phrase": "TEXT",
     "follow": FOLDER,
     "url": "URL",
     "from_url": "URL",
-    "sort": "FIELD",
-    "facet": "FIELD",
     "by": "FIELD",
     "date": "FIELD",
     "host": "HOST",
@@ -69,7 +65,7 @@ class Command(TyperCommand):
         """Write the help, with the options in panels."""
         self.help = _join_lines(self.help or "")
         describe_options(self, ctx)
-        self.params.sort(key=lambda param: _find_place(param.name))
+        self.params.sort(key=_find_place)
         super().format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -117,7 +113,7 @@ def describe_options(command: Any, ctx: Any) -> None:
             param.display_type_rich = lambda ctx: ""  # type: ignore[method-assign] # noqa: ARG005
         elif param.metavar is None:
             param.metavar = WORDS.get(param.name, TYPES.get(types.get(param.name, bool)))
-        param.rich_help_panel = _find_place(param.name)[1]
+        param.rich_help_panel = _find_panel(param)
 
 
 def find_types(callback: Any) -> dict[str, type]:
@@ -133,12 +129,19 @@ def _find_plain_type(hint: Any) -> Any:
     return hint
 
 
-def _find_place(name: str) -> tuple[int, str | None, int]:
-    """Return number and name of the panel of a parameter, and the parameter's place in it."""
-    for number, (panel, names) in enumerate(PANELS.items(), 1):
-        if name in names.split():
-            return number, panel, names.split().index(name)
-    return 0, None, 0
+def _find_panel(param: Any) -> str | None:
+    """Return the panel of an option: that of its table, else the one in `PANELS`."""
+    if panel := getattr(param, "rich_help_panel", None):
+        return str(panel)
+    return next((panel for panel, names in PANELS.items() if param.name in names.split()), None)
+
+
+def _find_place(param: Any) -> tuple[int, int]:
+    """Return the number of an option's panel, and its place among those in `PANELS`."""
+    panel = _find_panel(param)
+    names = PANELS[panel].split() if panel else []
+    place = names.index(param.name) if param.name in names else -1
+    return [None, *PANELS].index(panel), place
 
 
 def _join_lines(text: str) -> str:

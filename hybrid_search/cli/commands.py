@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from hybrid_search.cli.callback import build_callback
 from hybrid_search.cli.command import Command
 
 FIRST_STEPS, ASKING, TOPICS = "First steps", "Asking", "Topics"
@@ -147,7 +148,7 @@ def _build_command(name: str) -> Any:
     entry = COMMANDS[name]
     program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     program.command(name, cls=Command, rich_help_panel=entry.panel, epilog=list_examples(name))(
-        resolve_name(f"{__package__}.{entry.function}")
+        build_callback(resolve_name(f"{__package__}.{entry.function}"))
     )
     return typer.main.get_command(program)
 

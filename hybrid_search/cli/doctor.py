@@ -14,10 +14,8 @@ MARKS = {"ok": "ok     ", "warning": "warning", "problem": "PROBLEM"}
 
 def doctor(
     index: options.Index = DEFAULT_INDEX,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
+    *,
+    place: options.Place,
     as_json: options.Json = False,
 ) -> None:
     """Check everything that a run needs, and say what to do about each problem.
@@ -26,17 +24,14 @@ def doctor(
     indexes are checked. Nothing is changed. Exit status: 0, also with warnings, or 1 if there is a
     problem.
     """
-    with options.report_errors():
-        from hybrid_search.maintenance.doctor import examine
+    from hybrid_search.maintenance.doctor import examine
 
-        checks = []
-        for check in examine(
-            partial(config.settings, url, model, device, precision=precision), index
-        ):
-            checks.append(check)
-            if not as_json:
-                remedy = f" -> {check.remedy}" if check.remedy else ""
-                options.print_lines(f"{MARKS[check.state]} {check.name}: {check.found}{remedy}")
-        if as_json:
-            options.print_json({"checks": [asdict(check) for check in checks]})
+    checks = []
+    for check in examine(partial(config.settings, **place), index):
+        checks.append(check)
+        if not as_json:
+            remedy = f" -> {check.remedy}" if check.remedy else ""
+            options.print_lines(f"{MARKS[check.state]} {check.name}: {check.found}{remedy}")
+    if as_json:
+        options.print_json({"checks": [asdict(check) for check in checks]})
     options.exit_with(1 if any(check.state == "problem" for check in checks) else 0)

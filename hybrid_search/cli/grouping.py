@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
@@ -12,6 +12,12 @@ from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import UsageError
 from hybrid_search.observability.escapes import blank_controls
+from hybrid_search.phrases.grouping_options import (
+    SEED,
+    DiscoverOptions,
+    SimilarOptions,
+    describe_distance,
+)
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
@@ -27,60 +33,30 @@ EXIT_DAMAGED = 1
 SHOWN_GROUPS = 30
 """Number of groups that ``cluster`` shows to people; ``--json`` has all."""
 
-Speaker = Annotated[
-    list[str] | None,
-    typer.Option(help="Only what this speaker says counts; may be repeated."),
-]
-Distance = Annotated[
-    float,
-    typer.Option(help="Largest mean distance, 1 - cosine, of what is in one group, 0 to 2."),
-]
-
 
 def similar(
     phrase: Annotated[str, typer.Argument(help="What to look for.")],
     index: options.Index = DEFAULT_INDEX,
-    size: Annotated[int, typer.Option(help="Wordings to show, 1 to 1,000.")] = 20,
-    min_cosine: Annotated[
-        float, typer.Option(help="Leave out spans with a smaller cosine, -1 to 1.")
-    ] = 0.6,
-    fold: Annotated[
-        float, typer.Option(help="Wordings with at least this cosine are one, -1 to 1.")
-    ] = 0.85,
-    speaker: Speaker = None,
-    where: options.Where = None,
-    context: options.Context = None,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
+    *,
+    place: options.Place,
     as_json: options.Json = False,
+    **chosen: Unpack[SimilarOptions],
 ) -> None:
     """Find the different wordings that say the same as a phrase, with how often each is said.
 
     Every span of every passage is compared with the phrase; a clause counts by its best span. The
     nearest come first, each with its near duplicates folded into it.
     """
-    with options.report_errors():
-        from hybrid_search.api import connect
+    from hybrid_search.api import connect
 
-        with connect(url, model=model, device=device, precision=precision) as client:
-            phrases = client.similar(
-                phrase,
-                index=index,
-                size=size,
-                min_cosine=min_cosine,
-                fold=fold,
-                speakers=speaker or (),
-                where=options.parse_conditions(where),
-                context=context,
-            )
-            if not phrases:
-                options.explain_nothing(client, index)
-        if as_json:
-            options.print_json({"phrases": [item.to_dict() for item in phrases]})
-        else:
-            _show_similar(phrases, min_cosine)
+    with connect(**place) as client:
+        phrases = client.similar(phrase, index=index, **chosen)
+        if not phrases:
+            options.explain_nothing(client, index)
+    if as_json:
+        options.print_json({"phrases": [item.to_dict() for item in phrases]})
+    else:
+        _show_similar(phrases, chosen["min_cosine"])
 
 
 def cluster(
@@ -101,12 +77,10 @@ def cluster(
             f"those of {DEFAULT_INDEX}."
         ),
     ] = None,
-    distance: Distance = 0.4,
-    seed: Annotated[int, typer.Option(help="Of the sample of many phrases.")] = 0,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
+    distance: Annotated[float, options.make_option(describe_distance(0.4))] = 0.4,
+    seed: Annotated[int, options.make_option(SEED)] = 0,
+    *,
+    place: options.Place,
     as_json: options.Json = False,
 ) -> None:
     """Put phrases or mentions into groups, each with a name and the words that tell it apart.
@@ -114,23 +88,22 @@ def cluster(
     The vector of a phrase is the mean over the contexts in which it is said. Give FILE, or --topic
     with --topics.
     """
-    with options.report_errors():
-        from hybrid_search.api import connect
+    from hybrid_search.api import connect
 
-        _check_source(file, topic, topics)
-        with connect(url, model=model, device=device, precision=precision) as client:
-            if topics is not None and topic is not None:
-                groups = _cluster_topic(client, topics, topic, index, distance, seed)
-            else:
-                groups = client.cluster(
-                    file or "", index=index, topic=topic, distance=distance, seed=seed
-                )
-        if as_json:
-            options.print_json({"groups": [group.to_dict() for group in groups]})
+    _check_source(file, topic, topics)
+    with connect(**place) as client:
+        if topics is not None and topic is not None:
+            groups = _cluster_topic(client, topics, topic, index, distance, seed)
         else:
-            _show_groups(groups[:SHOWN_GROUPS])
-            if len(groups) > SHOWN_GROUPS:
-                options.print_lines(f"and {len(groups) - SHOWN_GROUPS:,} more: --json has all")
+            groups = client.cluster(
+                file or "", index=index, topic=topic, distance=distance, seed=seed
+            )
+    if as_json:
+        options.print_json({"groups": [group.to_dict() for group in groups]})
+    else:
+        _show_groups(groups[:SHOWN_GROUPS])
+        if len(groups) > SHOWN_GROUPS:
+            options.print_lines(f"and {len(groups) - SHOWN_GROUPS:,} more: --json has all")
 
 
 def discover(
@@ -138,19 +111,10 @@ def discover(
     topics: Annotated[
         Path | None, typer.Option(help="A file of topics, in YAML or JSON: what is known already.")
     ] = None,
-    groups: Annotated[int, typer.Option(help="Groups to show, at least 1.")] = 30,
-    speaker: Speaker = None,
-    where: options.Where = None,
-    least_words: Annotated[
-        int, typer.Option(help="Leave out clauses with fewer words, 1 to 20.")
-    ] = 3,
-    distance: Distance = 0.6,
-    seed: Annotated[int, typer.Option(help="Of the samples of a large index.")] = 0,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
+    *,
+    place: options.Place,
     as_json: options.Json = False,
+    **chosen: Unpack[DiscoverOptions],
 ) -> None:
     """Discover what is said often that no topic covers, in groups.
 
@@ -158,24 +122,14 @@ def discover(
     less if it is near to a topic. Exit status: 0; 1 if damaged passages were left out; 2 if nothing
     could run.
     """
-    with options.report_errors():
-        from hybrid_search.api import connect
+    from hybrid_search.api import connect
 
-        with connect(url, model=model, device=device, precision=precision) as client:
-            discovery = client.discover(
-                topics,
-                index=index,
-                groups=groups,
-                speakers=speaker or (),
-                where=options.parse_conditions(where),
-                least_words=least_words,
-                distance=distance,
-                seed=seed,
-            )
-        if as_json:
-            options.print_json(discovery.to_dict())
-        else:
-            _show_discovery(discovery)
+    with connect(**place) as client:
+        discovery = client.discover(topics, index=index, **chosen)
+    if as_json:
+        options.print_json(discovery.to_dict())
+    else:
+        _show_discovery(discovery)
     options.exit_with(EXIT_DAMAGED if discovery.damaged else 0)
 
 

@@ -1,48 +1,52 @@
 """The commands ``setup``, ``reindex`` and ``delete``: make, replace and remove indexes."""
 
-from __future__ import annotations
-
+# The annotations of a table are read at run time, so they are not postponed here.
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY
 from hybrid_search.errors import DamagedIndexError, UsageError
+from hybrid_search.parameters import Parameter
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
 
-Analyzer = Annotated[
-    str | None, typer.Option(help="Analyzer that cuts texts into terms; the server must have it.")
-]
-KnnEngine = Annotated[
-    str | None,
-    typer.Option(help="Library of the vector graph: lucene, or on OpenSearch also faiss."),
-]
-Quantization = Annotated[
-    str | None,
-    typer.Option(
-        help="How vectors are stored: byte, none, fp16, int8, int4 or binary, if the server can."
-    ),
-]
-M = Annotated[int | None, typer.Option(help="Links of each vector in the graph.")]
-GraphDimension = Annotated[
-    int | None,
-    typer.Option(help="How many numbers of its vectors the graph has; token codes have all."),
-]
-EfConstruction = Annotated[
-    int | None, typer.Option(help="Vectors that are examined to find these links.")
-]
-Shards = Annotated[int | None, typer.Option(help="Primary shards.")]
-Replicas = Annotated[int | None, typer.Option(help="Copies of each shard.")]
+
+class ServerSettings(TypedDict, total=False):
+    """What a server is told when an index is made."""
+
+    analyzer: Annotated[
+        str | None,
+        Parameter("Analyzer that cuts texts into terms; the server must have it."),
+    ]
+    knn_engine: Annotated[
+        str | None,
+        Parameter("Library of the vector graph: lucene, or on OpenSearch also faiss."),
+    ]
+    quantization: Annotated[
+        str | None,
+        Parameter(
+            "How vectors are stored: byte, none, fp16, int8, int4 or binary, if the server can."
+        ),
+    ]
+    graph_dimension: Annotated[
+        int | None,
+        Parameter("How many numbers of its vectors the graph has; token codes have all."),
+    ]
+    m: Annotated[int | None, Parameter("Links of each vector in the graph.")]
+    ef_construction: Annotated[
+        int | None, Parameter("Vectors that are examined to find these links.")
+    ]
+    shards: Annotated[int | None, Parameter("Primary shards.")]
+    replicas: Annotated[int | None, Parameter("Copies of each shard.")]
 
 
 def setup(
     index: options.Index = DEFAULT_INDEX,
-    url: options.Url = None,
     policy: Annotated[
         str,
         typer.Option(
@@ -50,56 +54,31 @@ def setup(
             "half a window apart."
         ),
     ] = DEFAULT_POLICY,
-    analyzer: Analyzer = None,
-    knn_engine: KnnEngine = None,
-    quantization: Quantization = None,
-    graph_dimension: GraphDimension = None,
-    m: M = None,
-    ef_construction: EfConstruction = None,
-    shards: Shards = None,
-    replicas: Replicas = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
-    dimension: options.Dimension = None,
+    *,
+    settings: ServerSettings,
+    place: options.NewPlace,
     as_json: options.Json = False,
 ) -> None:
     """Make an empty index, unless it exists; the first ingest does the same with the defaults."""
-    index_options = _drop_unset(
-        analyzer=analyzer,
-        knn_engine=knn_engine,
-        quantization=quantization,
-        graph_dimension=graph_dimension,
-        m=m,
-        ef_construction=ef_construction,
-    )
-    with options.report_errors():
-        from hybrid_search.api import connect
+    from hybrid_search.api import connect
 
-        options.check_lasting(url)
-        with connect(
-            url, model=model, device=device, dimension=dimension, precision=precision
-        ) as client:
-            client.setup(
-                index,
-                policy=policy,
-                options=index_options | _drop_unset(shards=shards, replicas=replicas),
-            )
-            info = client.describe(index)
-        if as_json:
-            options.print_json(
-                {
-                    "index": index,
-                    "documents": info.documents,
-                    "passages": info.passages,
-                    **asdict(info.spec),
-                }
-            )
-        else:
-            options.print_lines(
-                f"index {index!r} is ready, with {info.documents:,} documents, "
-                f"for {info.spec.model}"
-            )
+    options.check_lasting(place["url"])
+    with connect(**place) as client:
+        client.setup(index, policy=policy, options=_drop_unset(settings))
+        info = client.describe(index)
+    if as_json:
+        options.print_json(
+            {
+                "index": index,
+                "documents": info.documents,
+                "passages": info.passages,
+                **asdict(info.spec),
+            }
+        )
+    else:
+        options.print_lines(
+            f"index {index!r} is ready, with {info.documents:,} documents, for {info.spec.model}"
+        )
 
 
 def reindex(
@@ -110,36 +89,22 @@ def reindex(
         ),
     ] = None,
     index: options.Index = DEFAULT_INDEX,
-    url: options.Url = None,
     policy: Annotated[
         str | None,
         typer.Option(
             help="Windows whose vectors find passages, as in 5/1. Default: the index's policy."
         ),
     ] = None,
-    analyzer: Analyzer = None,
-    knn_engine: KnnEngine = None,
-    quantization: Quantization = None,
-    graph_dimension: GraphDimension = None,
-    m: M = None,
-    ef_construction: EfConstruction = None,
-    shards: Shards = None,
-    replicas: Replicas = None,
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the old version, under its own name.")
     ] = False,
-    columns: ingest_options.ColumnNames = None,
-    rows: ingest_options.RowKind = "document",
-    format: ingest_options.FormatName = None,
-    encoding: ingest_options.EncodingName = None,
-    split_speakers: ingest_options.SplitSpeakers = False,
     rejects: Annotated[
         Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")
     ] = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
-    dimension: options.Dimension = None,
+    *,
+    settings: ServerSettings,
+    reading: ingest_options.Reading,
+    place: options.NewPlace,
 ) -> None:
     """Replace an index by a new version: another policy or model, on a server other options.
 
@@ -147,51 +112,34 @@ def reindex(
     complete and counted, and then the new one at once. The last line on standard output is a JSON
     summary.
     """
-    index_options = _drop_unset(
-        analyzer=analyzer,
-        knn_engine=knn_engine,
-        quantization=quantization,
-        graph_dimension=graph_dimension,
-        m=m,
-        ef_construction=ef_construction,
-    )
-    index_options |= _drop_unset(shards=shards, replicas=replicas)
-    with options.report_errors():
-        from hybrid_search.api import connect
-        from hybrid_search.cli.progress import progress
-        from hybrid_search.config import settings
-        from hybrid_search.ingest.rejects import default_rejects_path
-        from hybrid_search.ingest.sources import files as document_sources
-        from hybrid_search.ingest.summary import format_losses, format_summary
+    from hybrid_search import config
+    from hybrid_search.api import connect
+    from hybrid_search.cli.progress import progress
+    from hybrid_search.ingest.rejects import default_rejects_path
+    from hybrid_search.ingest.sources import files as document_sources
+    from hybrid_search.ingest.summary import format_losses, format_summary
 
-        rejects_file = rejects or default_rejects_path(settings(url).url, index)
-        read_options = ingest_options.parse_read_options(
-            columns, rows, format, encoding, split_speakers=split_speakers
+    rejects_file = rejects or default_rejects_path(config.settings(place["url"]).url, index)
+    read_options = ingest_options.parse_reading(reading)
+    document_sources.check(sources or [], rejects_file, read_options)
+    lines = document_sources.read(sources, read_options) if sources else None
+    with (
+        connect(**place) as client,
+        progress(document_sources.size(sources) if sources else None) as report,
+    ):
+        summary = client.reindex(
+            index,
+            lines,
+            rejects=rejects_file,
+            policy=policy,
+            options=_drop_unset(settings),
+            keep=keep,
+            report=report,
         )
-        document_sources.check(sources or [], rejects_file, read_options)
-        lines = document_sources.read(sources, read_options) if sources else None
-        connection = connect(
-            url, model=model, device=device, dimension=dimension, precision=precision
-        )
-        with (
-            connection as client,
-            progress(document_sources.size(sources) if sources else None) as report,
-        ):
-            summary = client.reindex(
-                index,
-                lines,
-                rejects=rejects_file,
-                policy=policy,
-                options=index_options,
-                keep=keep,
-                report=report,
-            )
-        options.print_lines(
-            f"{format_summary(summary)}: a new version of index {index!r}", err=True
-        )
-        for line in format_losses(summary):
-            options.print_lines(line, err=True)
-        options.print_json(summary.to_dict())
+    options.print_lines(f"{format_summary(summary)}: a new version of index {index!r}", err=True)
+    for line in format_losses(summary):
+        options.print_lines(line, err=True)
+    options.print_json(summary.to_dict())
     options.exit_with(1 if summary.replaced else 0)
 
 
@@ -201,31 +149,31 @@ def delete(
         typer.Argument(help="Ids of documents. Without one --yes deletes the whole index."),
     ] = None,
     index: options.Index = DEFAULT_INDEX,
-    url: options.Url = None,
     yes: Annotated[bool, typer.Option("--yes", help="Delete the whole index.")] = False,
     as_json: options.Json = False,
+    *,
+    store: options.Store,
 ) -> None:
     """Delete documents from an index, or with --yes the whole index."""
-    with options.report_errors():
-        from hybrid_search.api import connect
+    from hybrid_search.api import connect
 
-        if bool(ids) == yes:
-            raise UsageError(
-                f"give either the ids of documents, or --yes to delete the whole index {index!r}"
-            )
-        with connect(url) as client:
-            removed = client.delete(ids, index=index) if ids else _count_documents(client, index)
-            if yes:
-                client.drop(index)
-        if as_json:
-            options.print_json({"index": index, "deleted": removed})
-        else:
-            whole_index = f", and index {index!r} with them" if yes else ""
-            count = "an unknown number of" if removed is None else f"{removed:,}"
-            options.print_lines(f"{count} documents deleted{whole_index}")
+    if bool(ids) == yes:
+        raise UsageError(
+            f"give either the ids of documents, or --yes to delete the whole index {index!r}"
+        )
+    with connect(**store) as client:
+        removed = client.delete(ids, index=index) if ids else _count_documents(client, index)
+        if yes:
+            client.drop(index)
+    if as_json:
+        options.print_json({"index": index, "deleted": removed})
+    else:
+        whole_index = f", and index {index!r} with them" if yes else ""
+        count = "an unknown number of" if removed is None else f"{removed:,}"
+        options.print_lines(f"{count} documents deleted{whole_index}")
 
 
-def _count_documents(client: Client, index: str) -> int | None:
+def _count_documents(client: "Client", index: str) -> int | None:
     """Return the number of documents in an index, None if it is too damaged to tell."""
     try:
         return client.describe(index).documents
@@ -233,5 +181,5 @@ def _count_documents(client: Client, index: str) -> int | None:
         return None
 
 
-def _drop_unset(**values: str | int | None) -> dict[str, str]:
-    return {name: str(value) for name, value in values.items() if value is not None}
+def _drop_unset(settings: ServerSettings) -> dict[str, str]:
+    return {name: str(value) for name, value in settings.items() if value is not None}

@@ -17,19 +17,18 @@ if TYPE_CHECKING:
 UNKNOWN = "?"
 
 
-def indexes(url: options.Url = None, as_json: options.Json = False) -> None:
+def indexes(*, store: options.Store, as_json: options.Json = False) -> None:
     """List the indexes: their documents, size on disk, model, and when they were last written."""
-    with options.report_errors():
-        from hybrid_search.api import connect
+    from hybrid_search.api import connect
 
-        with connect(url) as client:
-            rows = [_describe(client, name) for name in client.indexes()]
-        if as_json:
-            options.print_json({"indexes": rows})
-        elif rows:
-            _show(rows)
-        else:
-            options.print_lines("there is no index yet: hybrid-search ingest FILE makes one")
+    with connect(**store) as client:
+        rows = [_describe(client, name) for name in client.indexes()]
+    if as_json:
+        options.print_json({"indexes": rows})
+    elif rows:
+        _show(rows)
+    else:
+        options.print_lines("there is no index yet: hybrid-search ingest FILE makes one")
 
 
 def _describe(client: Client, name: str) -> dict[str, Any]:

@@ -1,18 +1,17 @@
 """The options of ``ingest``, shared with few or no other commands."""
 
-from __future__ import annotations
-
+# The annotations of a table are read at run time, so they are not postponed here.
+import math
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, TypedDict, cast
 
 import typer
 
+from hybrid_search.cli import options
+from hybrid_search.config import Patience
+from hybrid_search.ingest.options import ROWS, SPLIT_SPEAKERS
 from hybrid_search.ingest.sources.read_options import SAME, Columns, ReadOptions, Rows
-from hybrid_search.observability import logs
-
-LOOPBACK = "127.0.0.1"
-
-# input
+from hybrid_search.parameters import Parameter
 
 Sources = Annotated[
     list[str] | None,
@@ -21,159 +20,116 @@ Sources = Annotated[
         "ticket systems, .gz too; - for standard input. None: the bundled sample."
     ),
 ]
-Sample = Annotated[
-    bool,
-    typer.Option("--sample", help="Ingest the bundled sample; a server takes it only by this."),
-]
-ColumnNames = Annotated[
-    str | None,
-    typer.Option(
-        "--columns",
-        help="KEY=COLUMN,...: which columns or dotted keys give id, text, turns, speaker, start, "
-        "end or any other key.",
-    ),
-]
-RowKind = Annotated[
-    str,
-    typer.Option("--rows", help="turn: make a call of all rows with the same id. Else: document."),
-]
-FormatName = Annotated[
-    str | None,
-    typer.Option("--format", help="The format of the sources. Default: recognised, file by file."),
-]
-EncodingName = Annotated[
-    str | None,
-    typer.Option(
-        "--encoding", help="The encoding of the sources, as in windows-1252. Default: recognised."
-    ),
-]
-SplitSpeakers = Annotated[
-    bool,
-    typer.Option("--split-speakers", help='Make turns of lines such as "Agent: Hello" of a text.'),
-]
-StripHtml = Annotated[
-    bool, typer.Option("--strip-html", help="Take the tags of HTML out of texts.")
-]
-StripQuotes = Annotated[
-    bool,
-    typer.Option("--strip-quotes", help="Take quoted mails and signatures out of texts."),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="KEY=VALUE that the metadata must have, also KEY!=VALUE, KEY>=VALUE, KEY<VALUE and so "
-        "on; other documents are passed over. May be repeated."
-    ),
-]
-FromIndex = Annotated[
-    str | None, typer.Option(help="Read the documents of this index of a server, instead of files.")
-]
-FromUrl = Annotated[
-    str | None, typer.Option(help="The server of --from-index. Default: that of --url.")
-]
-Retry = Annotated[
-    Path | None,
-    typer.Option(help="A rejects file, whose documents are tried again instead of a source."),
-]
-Follow = Annotated[
-    Path | None,
-    typer.Option(
-        help="Ingest each file that is moved into this folder, "
-        "then move it into done/ or failed/ inside."
-    ),
-]
 
-# output
 
-Rejects = Annotated[
-    Path | None,
-    typer.Option(
-        help="File for refused documents. Default: INDEX.rejected.jsonl beside an embedded index, "
-        "else here; of a shard INDEX.I-of-N.rejected.jsonl"
-    ),
-]
-Policy = Annotated[
-    str | None,
-    typer.Option(help="Windows whose vectors find passages, as in 5/1. Default: the index's."),
-]
+class SourceOptions(TypedDict, total=False):
+    """Sources in place of files."""
+
+    sample: Annotated[
+        bool, Parameter("Ingest the bundled sample; a server takes it only by this.", default=False)
+    ]
+    from_index: Annotated[
+        str | None, Parameter("Read the documents of this index of a server, instead of files.")
+    ]
+    from_url: Annotated[
+        str | None, Parameter("The server of --from-index. Default: that of --url.")
+    ]
+    retry: Annotated[
+        Path | None,
+        Parameter("A rejects file, whose documents are tried again instead of a source."),
+    ]
+    follow: Annotated[
+        Path | None,
+        Parameter(
+            "Ingest each file that is moved into this folder, then move it into done/ or failed/ "
+            "inside."
+        ),
+    ]
+
+
+class Reading(TypedDict, total=False):
+    """How sources are read."""
+
+    format: Annotated[
+        str | None, Parameter("The format of the sources. Default: recognised, file by file.")
+    ]
+    encoding: Annotated[
+        str | None,
+        Parameter("The encoding of the sources, as in windows-1252. Default: recognised."),
+    ]
+    columns: Annotated[
+        str | None,
+        Parameter(
+            "KEY=COLUMN,...: which columns or dotted keys give id, text, turns, speaker, start, "
+            "end or any other key."
+        ),
+    ]
+    rows: Annotated[str, ROWS]
+    split_speakers: Annotated[bool, SPLIT_SPEAKERS]
+
+
+class Workers(TypedDict, total=False):
+    """Which documents a process takes, and how many actors work on them."""
+
+    shard: Annotated[
+        str | None,
+        Parameter(
+            "Take the documents of shard I of N, from 0/N to N-1/N, by the hash of their ids: for "
+            "N processes that write to one server. An embedded index takes one writer at a time: "
+            "there shards run one after the other.",
+            value="I/N",
+        ),
+    ]
+    workers: Annotated[
+        int | None,
+        Parameter(
+            "Actors of --engine ray. Default: one a GPU of the cluster, else one a core.",
+            limits=(1, math.inf),
+        ),
+    ]
+
+
+class Watching(TypedDict, total=False):
+    """How a run is watched."""
+
+    metrics_port: Annotated[
+        int | None,
+        Parameter(
+            "Serve /metrics for Prometheus and /healthz at this port; 0: any that is free.",
+            limits=(0, 65535),
+        ),
+    ]
+    metrics_host: Annotated[str, Parameter("The address to serve them at.", default="127.0.0.1")]
+    profile: Annotated[
+        bool, Parameter("Say at the end where the time went, stage by stage.", default=False)
+    ]
+
+
+class IngestPlace(options.NewPlace, total=False):
+    """Where documents are written, and how long to wait for a server."""
+
+    patience: Patience
+
+
 CheckpointFile = Annotated[
     Path | None,
     typer.Option(
-        "--checkpoint",
         help="File that notes how many lines are done: "
         "the same command after a kill begins behind them.",
     ),
 ]
-Patience = Annotated[
-    float | None,
-    typer.Option(
-        help="Seconds to wait for a server that takes nothing, 0: a few tries. "
-        "Default: HYBRID_SEARCH_PATIENCE, else 600.",
-        min=0,
-    ),
-]
-
-# where it runs
-
-ShardName = Annotated[
-    str | None,
-    typer.Option(
-        "--shard",
-        metavar="I/N",
-        help="Take the documents of shard I of N, from 0/N to N-1/N, by the hash of their ids: "
-        "for N processes that write to one server. "
-        "An embedded index takes one writer at a time: there shards run one after the other.",
-    ),
-]
-ExecutorName = Annotated[
-    str,
-    typer.Option(
-        "--engine", help="Where texts are encoded: local, or ray: by actors of a Ray cluster."
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        help="Actors of --engine ray. Default: one a GPU of the cluster, else one a core.", min=1
-    ),
-]
-
-# monitoring
-
-LogFormat = Annotated[
-    logs.Format, typer.Option(help="Standard error as text for people, or a JSON object a line.")
-]
-LogLevel = Annotated[
-    logs.Level | None,
-    typer.Option(help="The least that is logged. Default: warning; info with --log-format json."),
-]
-MetricsPort = Annotated[
-    int | None,
-    typer.Option(
-        help="Serve /metrics for Prometheus and /healthz at this port; 0: any that is free.",
-        min=0,
-        max=65535,
-    ),
-]
-MetricsHost = Annotated[str, typer.Option(help="The address to serve them at.")]
-Profile = Annotated[
-    bool, typer.Option("--profile", help="Say at the end where the time went, stage by stage.")
+Executor = Annotated[
+    str, typer.Option(help="Where texts are encoded: local, or ray: by actors of a Ray cluster.")
 ]
 
 
-def parse_read_options(
-    columns: str | None,
-    rows: str,
-    format: str | None,
-    encoding: str | None,
-    *,
-    split_speakers: bool,
-) -> ReadOptions:
+def parse_reading(reading: Reading) -> ReadOptions:
     """Return the read options; without ``--columns`` every column keeps its name."""
+    columns = reading["columns"]
     return ReadOptions(
         Columns.parse(columns) if columns else SAME,
-        cast("Rows", rows),  # checked by ReadOptions
-        format,
-        encoding,
-        split_speakers,
+        cast("Rows", reading["rows"]),  # checked by ReadOptions
+        reading["format"],
+        reading["encoding"],
+        reading["split_speakers"],
     )

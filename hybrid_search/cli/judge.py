@@ -37,10 +37,8 @@ def judge(
         "judgments.jsonl"
     ),
     count: Annotated[int | None, typer.Option(help="End after this many answers.", min=1)] = None,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
+    *,
+    place: options.Place,
     as_json: options.Json = False,
 ) -> None:
     """Ask whether spans are mentions of their topic, the one whose answer would tell most first.
@@ -48,20 +46,19 @@ def judge(
     Answers are read from standard input, one a line: y(es), n(o), s(kip), u(ndo), q(uit). Each is
     in the file before the next span is shown.
     """
-    with options.report_errors():
-        from hybrid_search.api import connect
-        from hybrid_search.cli.progress import mining_progress
-        from hybrid_search.phrases.topics import Topics
+    from hybrid_search.api import connect
+    from hybrid_search.cli.progress import mining_progress
+    from hybrid_search.phrases.topics import Topics
 
-        loaded_topics = Topics.load(topics)
-        if topic:
-            loaded_topics = loaded_topics.select(topic)
-        with connect(url, model=model, device=device, precision=precision) as client:
-            with mining_progress(client.describe(index).documents) as report:
-                queue = client.queue_judging(loaded_topics, judgments, index=index, report=report)
-            session = _Session(client, loaded_topics, queue, index, judgments, as_json)
-            session.run(count)
-        session.show_summary()
+    loaded_topics = Topics.load(topics)
+    if topic:
+        loaded_topics = loaded_topics.select(topic)
+    with connect(**place) as client:
+        with mining_progress(client.describe(index).documents) as report:
+            queue = client.queue_judging(loaded_topics, judgments, index=index, report=report)
+        session = _Session(client, loaded_topics, queue, index, judgments, as_json)
+        session.run(count)
+    session.show_summary()
 
 
 @dataclass(slots=True)

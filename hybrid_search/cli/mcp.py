@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from hybrid_search.cli import options, services
-from hybrid_search.observability import logs
 from hybrid_search.serve.options import PORT, QUERIES, TIMEOUT, ServeOptions
 
 
@@ -25,35 +24,25 @@ def mcp(
     timeout: Annotated[
         float, typer.Option(help="Seconds that an answer may take to be found.")
     ] = TIMEOUT,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
-    log_format: options.LogFormat = logs.Format.text,
-    log_level: options.LogLevel = None,
+    *,
+    place: options.Place,
+    log: options.LogOptions,  # noqa: ARG001 (errors are reported by it)
 ) -> None:
     """Offer the indexes as tools to an agent, which may only read them.
 
     An agent starts this command and talks to it by standard input and output. With --http it is a
     service of its own, until SIGTERM or Ctrl-C.
     """
-    with options.report_errors(log_format, log_level):
-        from hybrid_search.async_client import THREADS, AsyncClient
+    from hybrid_search.async_client import THREADS, AsyncClient
 
-        server = services.import_server("hybrid_search.agents.server", "mcp")
-        service_options = ServeOptions(port=port, queries=queries, timeout=timeout)
-        place = services.find_place(url)
+    server = services.import_server("hybrid_search.agents.server", "mcp")
+    service_options = ServeOptions(port=port, queries=queries, timeout=timeout)
+    hidden = services.find_place(place["url"])
 
-        def open_client(threads: int) -> AsyncClient:
-            return AsyncClient(
-                url,
-                model=model,
-                device=device,
-                precision=precision,
-                threads=min(THREADS, threads),
-            )
+    def open_client(threads: int) -> AsyncClient:
+        return AsyncClient(**place, threads=min(THREADS, threads))
 
-        if http:
-            server.serve_http(service_options, open_client, place, services.announce_json)
-        else:
-            server.serve_stdio(service_options, open_client, place)
+    if http:
+        server.serve_http(service_options, open_client, hidden, services.announce_json)
+    else:
+        server.serve_stdio(service_options, open_client, hidden)

@@ -1,20 +1,21 @@
 """Shared options, and error reports: one line on standard error, exit status 2."""
 
-from __future__ import annotations
-
+# The annotations of a table are read at run time, so they are not postponed here.
 import json
 import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypedDict
 
 import typer
 
-from hybrid_search.config import settings
+from hybrid_search.config import Dimension, ModelOptions, Url, settings
 from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.observability import logs
 from hybrid_search.observability.escapes import escape_json, escape_lines
+from hybrid_search.parameters import Parameter
+from hybrid_search.search.query import PARAMETERS
 from hybrid_search.text.filters import RANGES
 
 if TYPE_CHECKING:
@@ -22,85 +23,84 @@ if TYPE_CHECKING:
 
     from hybrid_search.client import Client
 
-Index = Annotated[str, typer.Option(help="Name of the index.")]
-Url = Annotated[
-    str | None,
-    typer.Option(
-        help="Where indexes are: embedded:PATH, opensearch+https://HOST or "
-        "elasticsearch+https://HOST. Default: HYBRID_SEARCH_URL, else the user's data folder."
-    ),
-]
-Model = Annotated[
-    str | None,
-    typer.Option(
-        help="A model folder, or the name of an installed model. Default: HYBRID_SEARCH_MODEL, "
-        "else the shipped model."
-    ),
-]
-Device = Annotated[
-    str | None,
-    typer.Option(help="auto, cpu, cuda or tensorrt. Default: HYBRID_SEARCH_DEVICE, else auto."),
-]
-Precision = Annotated[
-    str | None,
-    typer.Option(
-        help="auto, int8, float16 or float32. Default: HYBRID_SEARCH_PRECISION, else auto: "
-        "int8 on CPUs, float16 elsewhere."
-    ),
-]
-Dimension = Annotated[
-    int | None,
-    typer.Option(
-        help="Dimensions of a vector in a new index. Default: HYBRID_SEARCH_DIMENSION, "
-        "else the model's usual size.",
-        min=1,
-    ),
-]
-Speaker = Annotated[
-    list[str] | None,
-    typer.Option(help="Count only what this speaker says; may be repeated."),
-]
-Not = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--not", metavar="PHRASE", help="Not meant: leave out spans nearer to it; may be repeated."
-    ),
-]
-Context = Annotated[
-    str | None,
-    typer.Option(help="A text that contains the phrase, to show in which sense it is meant."),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="KEY=VALUE that the metadata must have, also KEY!=VALUE, KEY>=VALUE, KEY<VALUE and so "
-        "on, in quotes; may be repeated."
-    ),
-]
-LogFormat = Annotated[logs.Format, typer.Option(help="text, or json: each line a JSON object.")]
-LogLevel = Annotated[logs.Level | None, typer.Option(help="Lowest level that is logged.")]
-SpansBy = Annotated[
-    str,
-    typer.Option(help="What spans are chosen by: score (cosine and ends of clauses) or cosine."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-
 EXIT_FAILED = 2
 
 _COMPARISONS = {sign: name for name, sign in RANGES.items()}
 _CONDITION = re.compile(r"(.+?)(!=|>=|<=|=|>|<)(.*)", re.DOTALL)
 
 
+def make_option(parameter: Parameter) -> Any:
+    """Return the option of a parameter of a table."""
+    is_named = parameter.option or parameter.kind is bool  # typer would add a --no-... to a switch
+    facts = "; may be repeated" if parameter.has_several else ""
+    if parameter.panel and parameter.limits:
+        facts = f", {parameter.describe_limits()}"
+    return typer.Option(
+        *([parameter.option_name] if is_named else []),
+        help=f"{parameter.words.removesuffix('.')}{facts}.",
+        metavar=parameter.value,
+        rich_help_panel=parameter.panel or None,
+    )
+
+
+class Store(TypedDict, total=False):
+    """Where indexes are."""
+
+    url: Url
+
+
+class Place(Store, ModelOptions, total=False):
+    """Where indexes are, and the model that reads them."""
+
+
+class NewPlace(Place, total=False):
+    """Where an index is made, and the model that it is made with."""
+
+    dimension: Dimension
+
+
+class LogOptions(TypedDict, total=False):
+    """How a command logs."""
+
+    log_format: Annotated[
+        logs.Format,
+        Parameter(
+            "Standard error as text for people, or a JSON object a line.",
+            default=logs.Format.text,
+            panel="Watching",
+        ),
+    ]
+    log_level: Annotated[
+        logs.Level | None,
+        Parameter(
+            "The least that is logged. Default: warning; info with --log-format json.",
+            panel="Watching",
+        ),
+    ]
+
+
+Index = Annotated[str, make_option(PARAMETERS["index"])]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="KEY=VALUE that the metadata must have, also KEY!=VALUE, KEY>=VALUE, KEY<VALUE and so "
+        "on, in quotes; may be repeated.",
+        metavar="KEY=VALUE",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
 @contextmanager
 def report_errors(
-    log_format: logs.Format = logs.Format.text, log_level: logs.Level | None = None
+    log_format: logs.Format | None = None, log_level: logs.Level | None = None
 ) -> Iterator[None]:
     """Report our errors in one line with exit status 2, and log as lines or JSON.
 
     Raises:
         Exit: If an error was reported.
     """
-    with logs.configure_logging(log_format, log_level):
+    with logs.configure_logging(log_format or logs.Format.text, log_level):
         try:
             yield
         except HybridSearchError as error:
@@ -113,7 +113,7 @@ def exit_with(status: int) -> NoReturn:
     raise typer.Exit(status)
 
 
-def open_output() -> Console:
+def open_output() -> "Console":
     """Return a console on standard output."""
     from rich.console import Console
 
@@ -162,7 +162,7 @@ def check_lasting(url: str | None) -> None:
         )
 
 
-def explain_nothing(client: Client, index: str, *narrowing: str) -> None:
+def explain_nothing(client: "Client", index: str, *narrowing: str) -> None:
     """Explain on standard error why nothing was found: an empty index, or narrow options.
 
     Args:

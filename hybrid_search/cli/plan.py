@@ -16,11 +16,6 @@ def plan(
             help="Files as for ingest, - for standard input. Default: the bundled sample."
         ),
     ] = None,
-    columns: ingest_options.ColumnNames = None,
-    rows: ingest_options.RowKind = "document",
-    format: ingest_options.FormatName = None,
-    encoding: ingest_options.EncodingName = None,
-    split_speakers: ingest_options.SplitSpeakers = False,
     documents: Annotated[
         int | None,
         typer.Option(
@@ -38,11 +33,9 @@ def plan(
             help="Windows whose vectors find passages. Default: the policy of --index, else 5/1."
         ),
     ] = None,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
-    dimension: options.Dimension = None,
+    *,
+    reading: ingest_options.Reading,
+    place: options.NewPlace,
     as_json: options.Json = False,
 ) -> None:
     """Estimate bytes, hours and shards for a number of documents from a sample of them.
@@ -50,26 +43,21 @@ def plan(
     Up to 1,000 documents from the beginning of the sources, or as many as are encoded in 15
     seconds, are the sample. Span policies are compared on it. Nothing is written.
     """
-    with options.report_errors():
-        from hybrid_search.api import connect
-        from hybrid_search.cli.show_plan import show_plan
-        from hybrid_search.ingest.sources import files as document_sources
+    from hybrid_search.api import connect
+    from hybrid_search.cli.show_plan import show_plan
+    from hybrid_search.ingest.sources import files as document_sources
 
-        source_files = sources or [str(document_sources.SAMPLE)]
-        read_options = ingest_options.parse_read_options(
-            columns, rows, format, encoding, split_speakers=split_speakers
+    source_files = sources or [str(document_sources.SAMPLE)]
+    read_options = ingest_options.parse_reading(reading)
+    document_sources.check(source_files, options=read_options)
+    with connect(**place) as client:
+        estimate = client.plan_lines(
+            document_sources.read(source_files, read_options),
+            documents=documents,
+            index=index,
+            policy=policy,
         )
-        document_sources.check(source_files, options=read_options)
-        with connect(
-            url, model=model, device=device, dimension=dimension, precision=precision
-        ) as client:
-            estimate = client.plan_lines(
-                document_sources.read(source_files, read_options),
-                documents=documents,
-                index=index,
-                policy=policy,
-            )
-        if as_json:
-            options.print_json(estimate.to_dict())
-        else:
-            show_plan(estimate)
+    if as_json:
+        options.print_json(estimate.to_dict())
+    else:
+        show_plan(estimate)

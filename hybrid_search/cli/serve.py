@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from hybrid_search.cli import options, services
-from hybrid_search.observability import logs
 from hybrid_search.serve.options import (
     BODY_KILOBYTES,
     HOST,
@@ -45,38 +44,31 @@ def serve(
         Path | None,
         typer.Option(help="File that answers to spans, yes or no, are added to."),
     ] = None,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
-    log_format: options.LogFormat = logs.Format.text,
-    log_level: options.LogLevel = None,
+    *,
+    place: options.Place,
+    log: options.LogOptions,  # noqa: ARG001 (errors are reported by it)
     as_json: options.Json = False,
 ) -> None:
     """Answer queries over HTTP, and show them on a page in the browser.
 
     SIGTERM or Ctrl-C ends it, after the requests that run were answered.
     """
-    with options.report_errors(log_format, log_level):
-        from hybrid_search.async_client import AsyncClient
+    from hybrid_search.async_client import AsyncClient
 
-        server = services.import_server("hybrid_search.serve.server", "serve")
-        service_options = ServeOptions(
-            host,
-            port,
-            read_token(token_file),
-            queries,
-            timeout,
-            body_kilobytes,
-            log_phrases,
-            judgments,
-        )
-        place = services.find_place(url)
-        announce = services.announce_json if as_json else services.announce_page
+    server = services.import_server("hybrid_search.serve.server", "serve")
+    service_options = ServeOptions(
+        host,
+        port,
+        read_token(token_file),
+        queries,
+        timeout,
+        body_kilobytes,
+        log_phrases,
+        judgments,
+    )
+    announce = services.announce_json if as_json else services.announce_page
 
-        def open_client(threads: int) -> AsyncClient:
-            return AsyncClient(
-                url, model=model, device=device, precision=precision, threads=threads
-            )
+    def open_client(threads: int) -> AsyncClient:
+        return AsyncClient(**place, threads=threads)
 
-        server.serve(service_options, open_client, place, announce)
+    server.serve(service_options, open_client, services.find_place(place["url"]), announce)

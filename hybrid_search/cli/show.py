@@ -20,20 +20,17 @@ def show(
         str | None, typer.Option(help="A phrase, whose best spans are marked.")
     ] = None,
     spans: Annotated[int, typer.Option(help="Spans to mark.")] = DOCUMENT_SPANS,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
+    *,
+    place: options.Place,
     as_json: options.Json = False,
 ) -> None:
     """Show a document: its metadata, and its turns with their speakers and times."""
-    with options.report_errors():
-        from hybrid_search.api import connect
-        from hybrid_search.cli.show_result import show_document
+    from hybrid_search.api import connect
+    from hybrid_search.cli.show_result import show_document
 
-        with connect(url, model=model, device=device, precision=precision) as client:
-            view = client.open_document(document_id, phrase, index=index, spans=spans)
-        if as_json:
-            options.print_json(view.to_dict())
-        else:
-            show_document(view)
+    with connect(**place) as client:
+        view = client.open_document(document_id, phrase, index=index, spans=spans)
+    if as_json:
+        options.print_json(view.to_dict())
+    else:
+        show_document(view)

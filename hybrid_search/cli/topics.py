@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hybrid_search.cli import options
+from hybrid_search.config import ModelOptions
 
 if TYPE_CHECKING:
     from hybrid_search.phrases.topic_distances import PhrasePair, TopicDistances
@@ -26,9 +27,8 @@ def topics(
         Action, typer.Argument(help="check: validate, and compare the phrases.")
     ],
     file: Annotated[Path, typer.Argument(help="A file of topics, in YAML or JSON.")],
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
+    *,
+    model: ModelOptions,
     as_json: options.Json = False,
 ) -> None:
     """Check a file of topics, and show how far their phrases are from each other.
@@ -36,17 +36,16 @@ def topics(
     A topic collides if a phrase of another topic is nearer to it than its own phrases are to each
     other: mentions of the one are then found for the other as well.
     """
-    with options.report_errors():
-        from hybrid_search.api import connect
-        from hybrid_search.phrases.topics import Topics
+    from hybrid_search.api import connect
+    from hybrid_search.phrases.topics import Topics
 
-        loaded_topics = Topics.load(file)
-        with connect("memory:", model=model, device=device, precision=precision) as client:
-            distances = client.check_topics(loaded_topics)
-        if as_json:
-            options.print_json({"topics": [row.to_dict() for row in distances]})
-        else:
-            _show(distances)
+    loaded_topics = Topics.load(file)
+    with connect("memory:", **model) as client:
+        distances = client.check_topics(loaded_topics)
+    if as_json:
+        options.print_json({"topics": [row.to_dict() for row in distances]})
+    else:
+        _show(distances)
 
 
 def _show(distances: Sequence[TopicDistances]) -> None:

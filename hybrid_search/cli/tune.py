@@ -9,7 +9,7 @@ import typer
 
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX
-from hybrid_search.search.query import Query
+from hybrid_search.search.query import DEFAULTS
 
 if TYPE_CHECKING:
     from hybrid_search.phrases.alpha_tuning import TunedAlpha
@@ -29,10 +29,8 @@ def tune(
         ),
     ],
     index: options.Index = DEFAULT_INDEX,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
+    *,
+    place: options.Place,
     as_json: options.Json = False,
 ) -> None:
     """Fit the probabilities of topics to judgments; mine uses them from then on.
@@ -42,15 +40,14 @@ def tune(
     many, and at least 5 of each of three topics. From five judged topics on, the best alpha of
     queries for them is said as well.
     """
-    with options.report_errors():
-        from hybrid_search.api import connect
+    from hybrid_search.api import connect
 
-        with connect(url, model=model, device=device, precision=precision) as client:
-            tuning = client.tune(topics, judgments, index=index)
-        if as_json:
-            options.print_json(tuning.to_dict())
-        else:
-            _show(tuning)
+    with connect(**place) as client:
+        tuning = client.tune(topics, judgments, index=index)
+    if as_json:
+        options.print_json(tuning.to_dict())
+    else:
+        _show(tuning)
 
 
 def _show(tuning: Tuning) -> None:
@@ -82,7 +79,7 @@ def _show_alpha(tuned: TunedAlpha) -> None:
         f"alpha {tuned.alpha:g} ({low:g} to {high:g}, by {tuned.topics} topics; "
         f"{tuned.topics_to_halve} more would halve that): average precision "
         f"{tuned.average_precision:.3f} of judged documents, {tuned.default_precision:.3f} at the "
-        f"default of {Query.alpha:g}"
+        f"default of {DEFAULTS['alpha']:g}"
     )
 
 

@@ -34,10 +34,8 @@ def verify(
             "then check as --full does.",
         ),
     ] = False,
-    url: options.Url = None,
-    model: options.Model = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
+    *,
+    place: options.Place,
     as_json: options.Json = False,
 ) -> None:
     """Check that an index is complete and undamaged, and encode a sample of it again to compare.
@@ -46,15 +44,14 @@ def verify(
     --repair nothing is changed. Exit status: 0 if all is well, 1 if something is wrong, 2 if the
     check could not run.
     """
-    with options.report_errors():
-        from hybrid_search.api import connect
+    from hybrid_search.api import connect
 
-        with connect(url, model=model, device=device, precision=precision) as client:
-            verification = client.verify(index, sample=sample, full=full, repair=repair)
-        if as_json:
-            options.print_json(verification.to_dict())
-        else:
-            _show(verification)
+    with connect(**place) as client:
+        verification = client.verify(index, sample=sample, full=full, repair=repair)
+    if as_json:
+        options.print_json(verification.to_dict())
+    else:
+        _show(verification)
     options.exit_with(0 if verification.is_sound else 1)
 
 

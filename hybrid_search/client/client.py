@@ -8,36 +8,32 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from hybrid_search.client.admin import policy_of
 from hybrid_search.client.grouping import PhraseGrouping
-from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.encoder.base import span_prior
 from hybrid_search.errors import InputError, UsageError
-from hybrid_search.ingest.cleaning import Cleaning
 from hybrid_search.ingest.executors.base import LOCAL
-from hybrid_search.ingest.options import IngestOptions, Report, ignore_report
+from hybrid_search.ingest.options import (
+    IngestOptions,
+    ObjectOptions,
+    Report,
+    WriteOptions,
+    ignore_report,
+)
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
+from hybrid_search.parameters import check_phrase, check_text, complete, expand_options
 from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
 from hybrid_search.search.calibration import SCORE, Calibration
 from hybrid_search.search.document_view import DocumentView
-from hybrid_search.search.parameters import check_phrase, check_text
-from hybrid_search.search.query import (
-    DOCUMENT_SPANS,
-    Query,
-    QueryOptions,
-    RequestOptions,
-    expand_options,
-)
+from hybrid_search.search.query import DocumentOptions, Query, QueryOptions, SpanOptions
 from hybrid_search.search.result import Result, Span
 from hybrid_search.text.types import Document
 
 if TYPE_CHECKING:
     from hybrid_search.ingest.checkpoint import Checkpoint
     from hybrid_search.ingest.sources.python_objects import ArrowStream
-    from hybrid_search.ingest.sources.read_options import Rows
     from hybrid_search.ingest.summary import Summary
     from hybrid_search.ingest.types import SourceLine
 
@@ -56,7 +52,7 @@ class Client(PhraseGrouping):
         Args:
             phrase: The phrase, or several phrases: each passage is scored by the one that fits it
                 best.
-            **options: The parameters of a query, each explained in `hybrid_search.query`.
+            **options: The other parameters; docs/query.md says more about some.
 
         Returns:
             The hits, best first, with the offsets of the words that matched.
@@ -70,7 +66,7 @@ class Client(PhraseGrouping):
         ...     client.query("money back", size=1, where={"sector": "shop"}).hits[0].id
         'shop-001'
         """
-        query = Query.from_options(phrase, **options)
+        query = Query(phrase, **options)
         encoders = self._encoders_of(query.index)
         return pipeline.search(
             self.backend, encoders.full, encoders.load_calibration, query, self._find_tuned_map
@@ -83,27 +79,16 @@ class Client(PhraseGrouping):
 
         return find_query_map(self._settings.tuning, fingerprint, phrases)
 
+    @expand_options(DocumentOptions)
     def open_document(
-        self,
-        document_id: str,
-        phrase: str | None = None,
-        *,
-        index: str = Query.index,
-        alpha: float = Query.alpha,
-        context: str | None = None,
-        spans: int = DOCUMENT_SPANS,
-        spans_by: str = Query.spans_by,
+        self, document_id: str, phrase: str | None = None, **options: Unpack[DocumentOptions]
     ) -> DocumentView:
         """Return a whole document, with the scores of a phrase in it.
 
         Args:
             document_id: The id of the document, as in `Hit.id`.
             phrase: The phrase. Without one there are no scores and no spans.
-            index: The name of the index.
-            alpha: The weight of the span cosine, as in `hybrid_search.query`.
-            context: A text that contains the phrase, to show in which sense it is meant.
-            spans: How many of the document's best spans to list, 0 to 100.
-            spans_by: How to choose these spans, as in `hybrid_search.query`.
+            **options: The index, how its spans are scored, and how many to list.
 
         Raises:
             UsageError: If a value is not allowed.
@@ -117,11 +102,9 @@ class Client(PhraseGrouping):
         ("I'd like my money back", 15, 'shop')
         """
         check_text("document_id", document_id)
+        values = complete(DocumentOptions, options, "Client.open_document")
         # the other values are checked even without a phrase
-        phrases = ("-" if phrase is None else phrase,)
-        query = Query(
-            phrases, index=index, alpha=alpha, context=context, spans=spans, spans_by=spans_by
-        )
+        query, index = Query("-" if phrase is None else phrase, **values), values["index"]
         if phrase is None:
             return open_document.read_document(self.backend, index, document_id)
         encoders = self._encoders_of(index)
@@ -129,15 +112,15 @@ class Client(PhraseGrouping):
             self.backend, encoders.full, encoders.load_calibration, document_id, query
         )
 
-    @expand_options(RequestOptions)
+    @expand_options(QueryOptions)
     def requests(
-        self, phrase: str, **options: Unpack[RequestOptions]
+        self, phrase: str, **options: Unpack[QueryOptions]
     ) -> list[tuple[str, dict[str, Any]]]:
         """Return the path and body of each search request that `query` sends to a server.
 
         Args:
             phrase: The phrase.
-            **options: The parameters that change a request, explained in `hybrid_search.query`.
+            **options: The parameters of a query; not all of them change its requests.
 
         Raises:
             UsageError: If a value is not allowed, or the index is not on a server.
@@ -146,30 +129,22 @@ class Client(PhraseGrouping):
         ...     [path for path, body in client.requests("money back")]
         ['/calls/_search', '/calls/_search']
         """
-        query = Query.from_options(phrase, **options)
+        query = Query(phrase, **options)
         return pipeline.requests(self.backend, self._encoders_of(query.index).full, query)
 
+    @expand_options(SpanOptions)
     def best_spans(
         self,
         phrase: str,
         text: str | Sequence[str | Mapping[str, Any]],
-        *,
-        k: int = 1,
-        context: str | None = None,
-        spans_by: str = Query.spans_by,
-        speaker: str | Sequence[str] | None = None,
-        not_: str | Sequence[str] | None = None,
+        **options: Unpack[SpanOptions],
     ) -> list[Span]:
         """Return the best non-overlapping spans of one text, best first. No index is used.
 
         Args:
             phrase: The phrase.
             text: The text to look in, or the turns of a call.
-            k: How many spans to return, at least 1.
-            context: A text that contains the phrase, to show in which sense it is meant.
-            spans_by: How to choose these spans, as in `hybrid_search.query`.
-            speaker: Only spans of these speakers count, as in `hybrid_search.query`. Needs turns.
-            not_: Phrases to exclude, as in `hybrid_search.query`.
+            **options: Which spans. With a speaker, the text must have turns.
 
         Raises:
             UsageError: If `k` is less than 1, the phrase has no word, or the context lacks it.
@@ -180,16 +155,19 @@ class Client(PhraseGrouping):
         'I want my money back'
         """
         check_phrase("phrase", phrase)
-        query = Query.from_options(phrase, spans_by=spans_by, speaker=speaker, not_=not_)
-        document = _build_document(text)
-        if speaker is not None and not any(turn.speaker for turn in document.turns):
+        values = complete(SpanOptions, options, "hybrid_search.best_spans")
+        document, speaker = _build_document(text), values["speaker"]
+        if speaker and not any(turn.speaker for turn in document.turns):
             raise UsageError(
-                f"speaker is {speaker!r}, but the text has no speakers: give turns with a speaker"
+                f"speaker is {speaker[0]!r}, but the text has no speakers: give turns with a "
+                "speaker"
             )
         encoder = self.encoder
-        prior = span_prior(encoder) if spans_by == SCORE else None
-        span_filter = span_search.build_span_filter(encoder, query.speaker, query.not_)
-        return span_search.best_spans(encoder, phrase, document, k, context, prior, span_filter)
+        prior = span_prior(encoder) if values["spans_by"] == SCORE else None
+        span_filter = span_search.build_span_filter(encoder, speaker, values["not_"])
+        return span_search.best_spans(
+            encoder, phrase, document, values["k"], values["context"], prior, span_filter
+        )
 
     def phrase_similarity(
         self, a: str, b: str, *, context1: str | None = None, context2: str | None = None
@@ -211,18 +189,11 @@ class Client(PhraseGrouping):
         """
         return phrase_vector.similarity(self.encoder, a, b, context1, context2)
 
+    @expand_options(ObjectOptions)
     def ingest(
         self,
         documents: Iterable[Mapping[str, Any]] | ArrowStream,
-        *,
-        index: str = DEFAULT_INDEX,
-        rejects: str | Path | None = None,
-        policy: str | None = None,
-        columns: Mapping[str, str] | None = None,
-        rows: Rows = "document",
-        split_speakers: bool = False,
-        strip_html: bool = False,
-        strip_quotes: bool = False,
+        **options: Unpack[ObjectOptions],
     ) -> Summary:
         """Index documents, replacing those whose id is already indexed and whose content changed.
 
@@ -231,16 +202,7 @@ class Client(PhraseGrouping):
         Args:
             documents: Dicts with ``id`` and ``text`` or ``turns``; all other keys are metadata.
                 Or a data frame of pandas or polars, or a table of Arrow, with such columns.
-            index: The index, created if it does not exist.
-            rejects: The file for rejected documents (default: ``INDEX.rejected.jsonl``, beside an
-                embedded index, else in the current folder).
-            policy: Which spans become vectors (default: the policy of the index).
-            columns: The column or dotted key of ``id``, ``text``, ``turns``, ``speaker``,
-                ``start``, ``end`` or any other key.
-            rows: ``turn`` makes a call of all rows with the same id.
-            split_speakers: Whether lines such as "Agent: ..." of a text become turns.
-            strip_html: Take the tags of HTML out of texts.
-            strip_quotes: Take quoted mails and signatures out of texts.
+            **options: How they are read and written.
 
         Returns:
             How many documents were read, indexed, skipped and rejected.
@@ -259,16 +221,11 @@ class Client(PhraseGrouping):
         from hybrid_search.ingest.sources.python_objects import put_in_python, read_objects
         from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
 
-        options = ReadOptions(Columns(columns or {}), rows, split_speakers=split_speakers)
-        lines = read_objects(documents, options)
-        summary = self.ingest_lines(
-            lines,
-            index=index,
-            rejects=rejects,
-            policy=policy,
-            strip_html=strip_html,
-            strip_quotes=strip_quotes,
-        )
+        values = complete(ObjectOptions, options, "Client.ingest")
+        columns = Columns(values.pop("columns") or {})
+        rows, split_speakers = values.pop("rows"), values.pop("split_speakers")
+        reading = ReadOptions(columns, rows, split_speakers=split_speakers)
+        summary = self.ingest_lines(read_objects(documents, reading), **values)
         if summary.failed and summary.failed == summary.read:
             reason = put_in_python(next(iter(summary.reasons)))
             raise InputError(
@@ -277,29 +234,24 @@ class Client(PhraseGrouping):
             )
         return summary
 
+    @expand_options(WriteOptions)
     def ingest_lines(
         self,
         lines: Iterable[SourceLine],
         *,
-        index: str = DEFAULT_INDEX,
-        rejects: str | Path | None = None,
-        policy: str | None = None,
         report: Report = ignore_report,
         where: Mapping[str, Any] | None = None,
         checkpoint: Checkpoint | None = None,
         shard: Shard = ALL_DOCUMENTS,
         engine: str = LOCAL,
         workers: int | None = None,
-        strip_html: bool = False,
-        strip_quotes: bool = False,
+        **options: Unpack[WriteOptions],
     ) -> Summary:
         """Index JSON lines, such as `hybrid_search.ingest.sources.files.read` yields.
 
         Args:
             lines: The lines, with their source.
-            index: As in `ingest`.
-            rejects: As in `ingest`.
-            policy: As in `ingest`.
+            **options: How they are written.
             report: Called with the summary so far, while the ingest runs.
             where: Index only documents with this metadata, as in `hybrid_search.query`.
             checkpoint: Records the lines already indexed, which are skipped. The caller must finish
@@ -308,8 +260,6 @@ class Client(PhraseGrouping):
             engine: Where to encode: ``local``, or ``ray``, whose workers stay until this client
                 closes.
             workers: How many workers to use in the cluster.
-            strip_html: As in `ingest`.
-            strip_quotes: As in `ingest`.
 
         Returns:
             How many documents were read, indexed, skipped and rejected.
@@ -323,19 +273,16 @@ class Client(PhraseGrouping):
         ...     client.ingest_lines([line], where={"id": "b"}).documents
         0
         """
-        options = IngestOptions(
-            index=index,
-            rejects=Path(rejects) if rejects else None,
-            policy=policy,
+        run_options = IngestOptions.build(
+            complete(WriteOptions, options, "Client.ingest_lines"),
             report=report,
             where=where,
             checkpoint=checkpoint,
             shard=shard,
             executor=engine,
             workers=workers,
-            cleaning=Cleaning(html=strip_html, quotes=strip_quotes),
         )
-        return self.run_ingest(lines, options)
+        return self.run_ingest(lines, run_options)
 
     def run_ingest(self, lines: Iterable[SourceLine], options: IngestOptions) -> Summary:
         """Index JSON lines as `ingest_lines` does, with all its parameters in one object.

@@ -5,12 +5,12 @@ Modules that a single method needs are imported inside it, to keep the first que
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from hybrid_search.client.mining import TopicMining
 from hybrid_search.config import DEFAULT_INDEX
-from hybrid_search.errors import UsageError, show_value
+from hybrid_search.parameters import expand_options
+from hybrid_search.phrases.grouping_options import DiscoverOptions, SimilarOptions
 from hybrid_search.phrases.topics import Topics, TopicSource
 
 if TYPE_CHECKING:
@@ -21,17 +21,9 @@ if TYPE_CHECKING:
 class PhraseGrouping(TopicMining):
     """Grouping of what is said in the indexes of one backend."""
 
+    @expand_options(SimilarOptions)
     def similar(
-        self,
-        phrase: str,
-        *,
-        index: str = DEFAULT_INDEX,
-        size: int = 20,
-        min_cosine: float = 0.6,
-        fold: float = 0.85,
-        speakers: Sequence[str] = (),
-        where: Mapping[str, Any] | None = None,
-        context: str | None = None,
+        self, phrase: str, *, index: str = DEFAULT_INDEX, **options: Unpack[SimilarOptions]
     ) -> list[SimilarPhrase]:
         """Return the different wordings of a phrase in an index, nearest first.
 
@@ -40,13 +32,8 @@ class PhraseGrouping(TopicMining):
 
         Args:
             phrase: The phrase.
+            **options: Which wordings.
             index: The index.
-            size: How many wordings to return, 1 to 1,000.
-            min_cosine: Leave out spans with a lower cosine, -1 to 1.
-            fold: Merge wordings whose cosine with each other is at least this, -1 to 1.
-            speakers: Consider only what these speakers say; empty for all speakers.
-            where: Consider only documents with this metadata, as in `query`.
-            context: A text that contains the phrase, to show in which sense it is meant.
 
         Returns:
             The wordings, each with its number of clauses and documents, and the nearest example.
@@ -63,9 +50,6 @@ class PhraseGrouping(TopicMining):
         """
         from hybrid_search.phrases.grouping import similar
 
-        options = similar.SimilarOptions(
-            size, min_cosine, fold, _check_speakers(speakers), where, context
-        )
         encoder = self._encoders_of(index).full
         return similar.find_similar_phrases(self.backend, encoder, index, phrase, options)
 
@@ -116,17 +100,13 @@ class PhraseGrouping(TopicMining):
         encoder = encoders.full
         return cluster.cluster(self.backend, encoder, index, phrases, distance, seed)
 
+    @expand_options(DiscoverOptions)
     def discover(
         self,
         topics: TopicSource | None = None,
         *,
         index: str = DEFAULT_INDEX,
-        groups: int = 30,
-        speakers: Sequence[str] = (),
-        where: Mapping[str, Any] | None = None,
-        least_words: int = 3,
-        distance: float = 0.6,
-        seed: int = 0,
+        **options: Unpack[DiscoverOptions],
     ) -> Discovery:
         """Return groups of frequent clauses that no topic covers. Needs the extra ``cluster``.
 
@@ -135,14 +115,8 @@ class PhraseGrouping(TopicMining):
 
         Args:
             topics: The known topics, as in `mine`; None for no topics.
+            **options: What is looked at, and how it is grouped.
             index: The index.
-            groups: How many groups to return, at least 1.
-            speakers: Consider only what these speakers say; empty for all speakers.
-            where: Consider only documents with this metadata, as in `query`.
-            least_words: Leave out clauses with fewer words, 1 to 20.
-            distance: The largest mean distance (1 - cosine) between members of a group, 0 to 2.
-            seed: Seed of the samples that are drawn from a large index. The same seed gives the
-                same groups.
 
         Returns:
             The groups, the share of documents they were computed from, and how many wordings were
@@ -163,20 +137,8 @@ class PhraseGrouping(TopicMining):
         """
         from hybrid_search.phrases.grouping import discover
 
-        options = discover.DiscoverOptions(
-            groups, _check_speakers(speakers), where, least_words, distance, seed
-        )
         known = topics if topics is None or isinstance(topics, Topics) else Topics.load(topics)
         encoders = self._encoders_of(index)
         return discover.discover(
             self.backend, encoders.full, encoders.load_calibration, index, known, options
         )
-
-
-def _check_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
-    """Return the speakers; raise UsageError for a bare string, which would iterate as letters."""
-    if isinstance(speakers, str) or not all(isinstance(name, str) for name in speakers):
-        raise UsageError(
-            f"speakers is {show_value(speakers)}: give a list of names, as in ['customer']"
-        )
-    return tuple(speakers)

@@ -17,8 +17,7 @@ from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.phrases.match import Match
 from hybrid_search.phrases.topics import Topics, TopicSource
-from hybrid_search.search import parameters
-from hybrid_search.search.query import RANGES
+from hybrid_search.search.query import PARAMETERS
 
 if TYPE_CHECKING:
     from hybrid_search.phrases.judging_queue import JudgingQueue
@@ -204,7 +203,7 @@ class TopicMining(IndexAdmin):
         from hybrid_search.phrases import mining
         from hybrid_search.phrases.scoring import choose_scoring
 
-        parameters.check_integer("feedback", feedback, *RANGES["feedback"])
+        PARAMETERS["feedback"].convert(feedback)
         valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
         encoders = self._encoders_of(index)
         return mining.mine(

@@ -3,23 +3,70 @@
 Queries import this module, so modules for ingestion are imported only on use.
 """
 
-from __future__ import annotations
-
+# The annotations of a table are read at run time, so they are not postponed here.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
 
+from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.ingest.cleaning import NOTHING, Cleaning
 from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
+from hybrid_search.ingest.sources.read_options import Rows
 from hybrid_search.ingest.summary import Summary
+from hybrid_search.parameters import Parameter
 
 if TYPE_CHECKING:
     from hybrid_search.ingest.checkpoint import Checkpoint
 
 Report = Callable[[Summary], None]
 """Called with the summary so far: at the start of a run, and after each block."""
+
+
+ROWS = Parameter(
+    "turn: make a call of all rows with the same id. Else: document.", default="document"
+)
+SPLIT_SPEAKERS = Parameter('Make turns of lines such as "Agent: Hello" of a text.', default=False)
+
+
+class WriteOptions(TypedDict, total=False):
+    """How documents are written."""
+
+    index: Annotated[
+        str,
+        Parameter(
+            "The name of the index.", "It is made if it does not exist.", default=DEFAULT_INDEX
+        ),
+    ]
+    rejects: Annotated[
+        Path | str | None,
+        Parameter(
+            "File for refused documents. Default: INDEX.rejected.jsonl beside an embedded index, "
+            "else here; of a shard INDEX.I-of-N.rejected.jsonl."
+        ),
+    ]
+    policy: Annotated[
+        str | None,
+        Parameter("Windows whose vectors find passages, as in 5/1. Default: the index's."),
+    ]
+    strip_html: Annotated[bool, Parameter("Take the tags of HTML out of texts.", default=False)]
+    strip_quotes: Annotated[
+        bool, Parameter("Take quoted mails and signatures out of texts.", default=False)
+    ]
+
+
+class ObjectOptions(WriteOptions, total=False):
+    """How Python objects are read and written."""
+
+    columns: Annotated[
+        Mapping[str, str] | None,
+        Parameter(
+            "The column or dotted key of id, text, turns, speaker, start, end or any other key."
+        ),
+    ]
+    rows: Annotated[Rows, ROWS]
+    split_speakers: Annotated[bool, SPLIT_SPEAKERS]
 
 
 def ignore_report(_: Summary) -> None:
@@ -38,7 +85,7 @@ class IngestOptions:
     report: Report = ignore_report
     where: Mapping[str, Any] | None = None
     """Conditions on the metadata of documents (`hybrid_search.text.filters`), or None."""
-    checkpoint: Checkpoint | None = None
+    checkpoint: "Checkpoint | None" = None
     shard: Shard = ALL_DOCUMENTS
     cleaning: Cleaning = NOTHING
     """The parts to remove from texts."""
@@ -46,6 +93,14 @@ class IngestOptions:
     """Where texts are encoded: local or ray."""
     workers: int | None = None
     """Number of workers, if the executor has workers; None for as many as fit."""
+
+    @classmethod
+    def build(cls, writing: Mapping[str, Any], **settings: Any) -> Self:
+        """Return the settings with `writing`, the values of `WriteOptions`."""
+        rejects = Path(writing["rejects"]) if writing["rejects"] else None
+        cleaning = Cleaning(html=writing["strip_html"], quotes=writing["strip_quotes"])
+        index, policy = writing["index"], writing["policy"]
+        return cls(index=index, rejects=rejects, policy=policy, cleaning=cleaning, **settings)
 
     def find_rejects(self, url: str = "") -> Path:
         """Return the file for refused documents, by default the one for `url`."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hybrid_search.phrases.judgments import Judgment
 from hybrid_search.phrases.topics import Topic
-from hybrid_search.search.query import Query
+from hybrid_search.search.query import DEFAULTS
 
 ALPHAS = tuple(tenth / 10 for tenth in range(11))
 """What is tried."""
@@ -106,7 +106,7 @@ def choose_alpha(precisions: Precisions) -> TunedAlpha:
     drawn = [ALPHAS[_find_best(precisions[rows].mean(axis=0))] for rows in draws]
     low, high = np.percentile(drawn, [2.5, 97.5])
     means = precisions.mean(axis=0)
-    best, default = _find_best(means), ALPHAS.index(Query.alpha)
+    best, default = _find_best(means), ALPHAS.index(DEFAULTS["alpha"])
     interval = float(low), float(high)
     topics = len(precisions)
     return TunedAlpha(ALPHAS[best], float(means[best]), float(means[default]), interval, topics)
@@ -114,5 +114,5 @@ def choose_alpha(precisions: Precisions) -> TunedAlpha:
 
 def _find_best(means: Precisions) -> int:
     """Return the number of the best alpha, of equal ones the nearest to the default."""
-    distances = np.abs(np.array(ALPHAS) - Query.alpha)
+    distances = np.abs(np.array(ALPHAS) - DEFAULTS["alpha"])
     return int(np.lexsort((distances, -np.round(means, 9)))[0])

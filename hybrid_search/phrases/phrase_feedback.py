@@ -13,7 +13,7 @@ from hybrid_search.phrases.topic_matrix import TopicMatrix
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.candidates import fuse, order_page, retrieve
 from hybrid_search.search.feedback import add_feedback
-from hybrid_search.search.query import WINDOW, Query
+from hybrid_search.search.query import DEFAULTS, WINDOW
 from hybrid_search.text.filters import Condition
 from hybrid_search.text.span_filter import SpanFilter
 from hybrid_search.text.span_prior import SpanPrior
@@ -52,9 +52,9 @@ def add_feedback_to_topics(
             prior=prior,
             span_filter=_build_filter(matrix, topic),
         )
-        ordered = order_page(request, documents, Query.fusion, Query.alpha, maps)
+        ordered = order_page(request, documents, DEFAULTS["fusion"], DEFAULTS["alpha"], maps)
         answer = retrieve(backend, index, ordered)
-        scored = fuse(answer.passages, request, Query.fusion, Query.alpha, maps)
+        scored = fuse(answer.passages, request, DEFAULTS["fusion"], DEFAULTS["alpha"], maps)
         vectors[column] = add_feedback(request, scored, documents).vector
     return replace(matrix, vectors=vectors)
 

@@ -24,9 +24,9 @@ from pydantic import (
     ValidationError,
 )
 
+from hybrid_search import parameters
 from hybrid_search.errors import UsageError, show_value
 from hybrid_search.phrases.topics import Topic
-from hybrid_search.search import parameters
 from hybrid_search.text.filters import check_where
 
 MAX_FILE_BYTES = 4 * 1024 * 1024

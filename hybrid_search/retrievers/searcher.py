@@ -10,8 +10,8 @@ from hybrid_search.async_client import AsyncClient
 from hybrid_search.client import Client
 from hybrid_search.credentials import refuse_secrets
 from hybrid_search.errors import UsageError
+from hybrid_search.parameters import check_choice
 from hybrid_search.retrievers.documents import CONTENTS, PASSAGE, RetrievedDocument, build_document
-from hybrid_search.search.parameters import check_choice
 from hybrid_search.search.query import Query, QueryOptions
 from hybrid_search.search.result import Result
 
@@ -47,7 +47,7 @@ class Searcher:
                 )
         self.url, self.content, self._own_client = url, content, client
         self.options: QueryOptions = options or {}
-        Query.from_options("-", **self.options)  # a mistake must not wait for the first query
+        Query("-", **self.options)  # a mistake must not wait for the first query
 
     @cached_property
     def client(self) -> Client:

@@ -81,12 +81,12 @@ def fetch_contents(
 
     Contents that came with the candidates are not fetched again.
 
-    Without `sort` the page is known beforehand. With `sort` the contents decide the order, so the
-    passages of all groups are fetched: more bytes, but one round trip less. Facets over the window
-    need one passage of each document.
+    Without `sort` the page is known beforehand. With `sort`, or groups by a field, the contents
+    decide the page, so the passages of all groups are fetched: more bytes, but one round trip less.
+    Facets over the window need one passage of each document.
     """
     page: Iterable[Group] = groups[query.page]
-    if query.sort:
+    if query.sort or query.group_field:
         page = groups
     passages = [passage.stored for group in page for passage in group]
     if query.facets and query.facets_over == "window":

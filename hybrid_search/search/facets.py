@@ -1,14 +1,15 @@
-"""Sorting of hits by a metadata field, and counts of a field's values.
+"""Sorting and grouping of hits by a metadata field, and counts of a field's values.
 
-Sorting works on the ``window``, the documents of all pages, at most `Query.window`. Facets count
-either the ``window`` or all ``matches``: every document that fulfils `where` and contains a term of
-the phrase.
+Sorting and grouping work on the ``window``, the documents of all pages, at most `Query.window`.
+Facets count either the ``window`` or all ``matches``: every document that fulfils `where` and
+contains a term of the phrase.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import FACETS, Request
@@ -21,19 +22,20 @@ from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.values import select_comparable
 
 
-def check(sort: str | None, facets: Sequence[str], fields: Mapping[str, str]) -> None:
+def check(query: Query, fields: Mapping[str, str]) -> None:
     """Raise UsageError if a field is missing from the index or has no plain values."""
     countable = sorted(name for name, kind in fields.items() if kind != "object")
-    if sort:
-        _check_field(sort.removeprefix("-"), sorted([ID, *countable]))
-    for name in facets:  # id is not allowed: every value would be different
+    if query.sort:
+        _check_field(query.sort.removeprefix("-"), sorted([ID, *countable]))
+    groups = [query.group_field] if query.group_field else []
+    for name in (*groups, *query.facets):  # id is not allowed: every value would be different
         _check_field(name, countable)
 
 
 def _check_field(name: str, allowed: Sequence[str]) -> None:
     if name not in allowed:
         raise UsageError(
-            f"cannot sort or count by {name!r}: the index has no such field. "
+            f"cannot sort, group or count by {name!r}: the index has no such field. "
             f"Its fields: {list_names(allowed, name)}"
         )
 
@@ -60,6 +62,18 @@ def sort_groups(
     # the sort is stable, even reversed: equal values stay in order of score
     with_values.sort(key=lambda pair: pair[0], reverse=descending)
     return [group for _, group in with_values] + without_values
+
+
+def select_best(groups: Sequence[Group], name: str, contents: Contents) -> list[Group]:
+    """Return the first group of each value of a metadata field, and all groups without the field.
+
+    The values of a list count as one.
+    """
+    best: dict[Any, Group] = {}
+    for group in groups:
+        values = frozenset(contents.field_values(group, name))
+        best.setdefault(values or group[0].stored.document_id, group)
+    return list(best.values())
 
 
 def count_facets(

@@ -16,7 +16,7 @@ from hybrid_search.search import refine, span_search
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.contents import Contents
 from hybrid_search.search.damage import describe_changed, describe_misplaced
-from hybrid_search.search.query import Query
+from hybrid_search.search.query import PASSAGE, Query
 from hybrid_search.search.result import Hit, Span
 from hybrid_search.search.span_content import build_span, find_turn, parse_layout, read_turns
 from hybrid_search.search.types import (
@@ -45,7 +45,7 @@ Clauses unrelated to the phrase have cosines of .1 to .3; the first span shown u
 
 
 def group_passages(passages: Sequence[ScoredPassage], group_by: str) -> list[Group]:
-    """Group passages by document, or one by one; both levels keep the order of `passages`."""
+    """Group passages one by one, or else by document; both levels keep the order of `passages`."""
     groups: dict[str, list[ScoredPassage]] = {}
     for passage in passages:
         groups.setdefault(group_key(passage.stored, group_by), []).append(passage)
@@ -69,7 +69,7 @@ def order_by_block(groups: Sequence[Group]) -> list[Group]:
 
 def group_key(passage: StoredPassage | OutrankedPassage, group_by: str) -> str:
     """Return the key by which passages are grouped into a hit."""
-    key: str = passage.document_id if group_by == "document" else passage.key
+    key: str = passage.key if group_by == PASSAGE else passage.document_id
     return key
 
 

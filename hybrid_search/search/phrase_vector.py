@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 import regex
 
+from hybrid_search import parameters
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import UsageError
-from hybrid_search.search import parameters
 from hybrid_search.text.types import Encoding, Floats
 
 

@@ -109,7 +109,7 @@ def _search(
     """Answer `query` in an index with this head."""
     spec, fields = head
     encoder = match_encoder_to_index(encoder, query.index, spec)
-    facets.check(query.sort, query.facets, fields)
+    facets.check(query, fields)
     requests = build_requests(query, query.phrases, encoder, fields)
     prior = requests[0].prior
     spans_by = SCORE if prior else COSINE
@@ -122,6 +122,11 @@ def _search(
     )
     groups = _group_above_min_score(_select_likely(scored, mention_map, query), query)
     contents = fetch_contents(backend, query, groups, candidate_contents)
+    facet_counts = (
+        facets.count_facets(backend, query, requests, groups, contents) if query.facets else None
+    )
+    if query.group_field:
+        groups = facets.select_best(groups, query.group_field, contents)
     if query.sort:
         groups = facets.sort_groups(groups, query.sort, contents, fields)
     page = groups[query.page]
@@ -131,9 +136,6 @@ def _search(
     )
     hits = builder.build_hits(page)
     deleted = len(page) - len(hits)  # deleted while the query ran: neither shown nor counted
-    facet_counts = (
-        facets.count_facets(backend, query, requests, groups, contents) if query.facets else None
-    )
     warnings = [*actions.pop("warnings"), *builder.warnings]
     if not groups:
         by_speaker = query.speaker and not scored

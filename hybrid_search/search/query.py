@@ -1,26 +1,32 @@
-"""The parameters of a query: defined once with their defaults, and validated.
+"""The parameters of a query: `QueryOptions` is the table, `Query` one query, validated.
 
-`Query` has the defaults. `QueryOptions` and `RequestOptions` declare the same names for callers:
-`hybrid_search.query`, `Client.query` and `AsyncClient.query` take ``Unpack[QueryOptions]``, and
-`expand_options` puts each name into their signatures. The command line reads its defaults from
-`Query`.
+Signatures, the command line, HTTP, the tools for agents and the tables of the documentation are
+made from `QueryOptions`. A new parameter is a field there, and one in `Query`.
 
 The package imports this module at once, so it must not import anything heavy.
 """
 
-from __future__ import annotations
-
-import inspect
-import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+# The annotations of a table are read at run time, so they are not postponed here.
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypedDict, Unpack, cast
 
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import UsageError, show_value
-from hybrid_search.search import parameters
+from hybrid_search.parameters import (
+    MAX_CONTEXT,
+    MAX_PHRASE,
+    MAX_PHRASES,
+    MAX_SPEAKER,
+    Parameter,
+    as_tuple,
+    check_phrase,
+    check_speaker,
+    complete,
+    read_table,
+)
 from hybrid_search.text.filters import check_where
-from hybrid_search.text.near_names import hint_name
 
 WINDOWS = (100, 1_000, 10_000)
 """Possible sizes of the window of ranked documents: a query takes the first that holds `size`.
@@ -31,141 +37,293 @@ all pages of sizes with the same window.
 
 WINDOW, MAX_SIZE = WINDOWS[0], WINDOWS[-1]
 
-MAX_SPANS = 100
-MAX_FEEDBACK = 100
 DOCUMENT_SPANS = 10
 """Default number of spans listed for an opened document."""
 
 DEFAULT_FUSION = "calibrated"
-RANGES: dict[str, tuple[float, float]] = {
-    "alpha": (0.0, 1.0),
-    "size": (1, MAX_SIZE),
-    "offset": (0, MAX_SIZE - 1),
-    "spans": (0, MAX_SPANS),
-    "feedback": (0, MAX_FEEDBACK),
-    "min_probability": (0.0, 1.0),
-}
-"""The smallest and largest value of each numeric parameter."""
+DOCUMENT, PASSAGE = "document", "passage"
+"""What hits are, unless they are grouped by a metadata field."""
 
-CHOICES: dict[str, tuple[str | bool | None, ...]] = {
-    "group_by": ("document", "passage"),
-    "spans_by": ("score", "cosine"),
-    "refine": (None, "isolate"),
-    "facets_over": ("window", "matches"),
-    "explain": (False, True),
-    "highlight": (False, True),
-}
-"""The parameters with a few allowed values; for `fusion` see `search.fusion`."""
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+ASKING, SHOWING = "Asking", "Showing"
+"""Panels of the command line's help."""
 
 
-class RequestOptions(TypedDict, total=False):
-    """The parameters of a query that change the requests to the backend; see `QueryOptions`."""
+class QueryOptions(TypedDict, total=False):
+    """The keyword parameters of a query, all optional.
 
+    `hybrid_search.query` explains each of them. Programs that pass options on can use it in their
+    own signatures: ``**options: Unpack[QueryOptions]``.
+    """
+
+    index: Annotated[str, Parameter("The name of the index.", default=DEFAULT_INDEX)]
+    alpha: Annotated[
+        float,
+        Parameter(
+            "The weight of the span cosine: 1 is spans only, 0 is BM25 only.",
+            default=0.5,
+            limits=(0, 1),
+        ),
+    ]
+    size: Annotated[
+        int, Parameter("How many hits to return.", default=10, limits=(1, MAX_SIZE), see="pages")
+    ]
+    where: Annotated[
+        Mapping[str, Any] | None,
+        Parameter(
+            "Conditions on metadata, all of which a document must meet.",
+            'A list allows any of its values, as in {"tier": ["gold", "silver"]}. Comparisons are '
+            'gt, gte, lt and lte, as in {"date": {"gte": "2026-01-01"}}, ne for none of some, and '
+            "exists. Dates and numbers are compared by value; id is the document's id.",
+            check=lambda _, value: check_where(value),
+            example={"sector": "bank"},
+            see="conditions",
+        ),
+    ]
+    fusion: Annotated[
+        str,
+        Parameter(
+            "How the two scores become one: calibrated, min_max, l2, z_score or rrf.",
+            default=DEFAULT_FUSION,
+            choices=(DEFAULT_FUSION, "min_max", "l2", "z_score", "rrf"),
+            panel=ASKING,
+        ),
+    ]
+    context: Annotated[
+        str | None,
+        Parameter(
+            "A text that contains the phrase, to show in which sense it is meant.",
+            longest=MAX_CONTEXT,
+            panel=ASKING,
+            value="TEXT",
+        ),
+    ]
+    spans: Annotated[
+        int,
+        Parameter(
+            "How many of its best spans to return with each hit.",
+            "None overlaps another.",
+            default=3,
+            limits=(0, 100),
+        ),
+    ]
+    spans_by: Annotated[
+        str,
+        Parameter(
+            "What spans are chosen and hits are ranked by: score (cosine and ends of clauses) or "
+            "cosine.",
+            "For a model without a prior it is always cosine.",
+            default="score",
+            choices=("score", "cosine"),
+            panel=ASKING,
+        ),
+    ]
+    min_score: Annotated[
+        float | None, Parameter("Leave out hits with a lower fused score.", panel=ASKING)
+    ]
+    min_probability: Annotated[
+        float | None,
+        Parameter(
+            "Show only spans that express the phrase with at least this probability.",
+            "Hits without such a span are left out. Spans then have a probability, as matches of "
+            "mine have.",
+            limits=(0, 1),
+            see="probabilities",
+            panel=ASKING,
+        ),
+    ]
+    offset: Annotated[
+        int,
+        Parameter(
+            "How many hits to leave out before them.",
+            "Pages of up to 100 hits are slices of the best 100, larger pages of the best 1,000 or "
+            "10,000.",
+            default=0,
+            limits=(0, MAX_SIZE - 1),
+            see="pages",
+            panel=SHOWING,
+        ),
+    ]
+    group_by: Annotated[
+        str,
+        Parameter(
+            "What a hit is: a document, a passage, or the best document for each value of a FIELD.",
+            "FIELD is a metadata field. The documents of all pages are grouped; those without the "
+            "field stand for themselves.",
+            default=DOCUMENT,
+            example="sector",
+            see="groups",
+            panel=SHOWING,
+            value="FIELD",
+        ),
+    ]
+    refine: Annotated[
+        str | None,
+        Parameter(
+            "isolate: rank the spans of each hit again, each encoded by itself.",
+            "Hits and their scores do not change.",
+            choices=(None, "isolate"),
+            panel=ASKING,
+        ),
+    ]
+    feedback: Annotated[
+        int,
+        Parameter(
+            "Search again with the best spans of so many documents: 10 is usual.",
+            "The query vector is moved halfway to them. This finds more paraphrases and takes "
+            "longer; leave it off for a question with one answer.",
+            default=0,
+            limits=(0, 100),
+            see="feedback",
+            panel=ASKING,
+        ),
+    ]
+    explain: Annotated[
+        bool, Parameter("Add the numbers that each score is made of.", default=False, panel=SHOWING)
+    ]
+    highlight: Annotated[
+        bool,
+        Parameter("Add the offsets of the words that BM25 matched.", default=False, panel=SHOWING),
+    ]
+    sort: Annotated[
+        str | None,
+        Parameter(
+            "A metadata field, or id, to order the hits of all pages by; -FIELD: the largest "
+            "first.",
+            "Hits without the field come last.",
+            example="-date",
+            panel=SHOWING,
+            value="FIELD",
+        ),
+    ]
+    facets: Annotated[
+        str | Sequence[str] | None,
+        Parameter(
+            "A metadata field whose values are counted.",
+            "The result has the number of documents for each of the 100 most frequent values.",
+            default=(),
+            example=["sector"],
+            panel=SHOWING,
+            value="FIELD",
+            option="--facet",
+        ),
+    ]
+    facets_over: Annotated[
+        str,
+        Parameter(
+            "What facets count: window, the documents of all pages, or matches, all in which a "
+            "term occurs.",
+            default="window",
+            choices=("window", "matches"),
+            panel=SHOWING,
+        ),
+    ]
+    speaker: Annotated[
+        str | Sequence[str] | None,
+        Parameter(
+            "Count only what this speaker says.",
+            "Names are compared exactly. BM25 still counts the words of every speaker in a passage "
+            "where one of them speaks.",
+            default=(),
+            longest=MAX_SPEAKER,
+            check=check_speaker,
+            example="customer",
+            see="whose-spans-and-which-count",
+        ),
+    ]
+    not_: Annotated[
+        str | Sequence[str] | None,
+        Parameter(
+            "Not meant: leave out spans nearer to this phrase.",
+            'Write it in full, such as "have not received refund", as for a topic.',
+            default=(),
+            longest=MAX_PHRASE,
+            check=check_phrase,
+            see="whose-spans-and-which-count",
+            value="PHRASE",
+            option="--not",
+        ),
+    ]
+
+
+PARAMETERS = read_table(QueryOptions)
+"""The parameters of a query by name."""
+
+DEFAULTS = cast("QueryOptions", {name: item.default for name, item in PARAMETERS.items()})
+
+
+class SpanOptions(TypedDict, total=False):
+    """The keyword parameters of `best_spans`."""
+
+    k: Annotated[
+        int, Parameter("How many spans to return.", default=1, limits=(1, math.inf), option="--k")
+    ]
+    context: Annotated[str | None, PARAMETERS["context"]]
+    spans_by: Annotated[str, PARAMETERS["spans_by"]]
+    speaker: Annotated[str | Sequence[str] | None, PARAMETERS["speaker"]]
+    not_: Annotated[str | Sequence[str] | None, PARAMETERS["not_"]]
+
+
+class DocumentOptions(TypedDict, total=False):
+    """The keyword parameters of `open_document`."""
+
+    index: Annotated[str, PARAMETERS["index"]]
+    alpha: Annotated[float, PARAMETERS["alpha"]]
+    context: Annotated[str | None, PARAMETERS["context"]]
+    spans: Annotated[int, replace(PARAMETERS["spans"], default=DOCUMENT_SPANS)]
+    spans_by: Annotated[str, PARAMETERS["spans_by"]]
+
+
+@dataclass(frozen=True, init=False)
+class Query:
+    """One query, validated on construction.
+
+    Args:
+        phrases: The phrase, or several.
+        **options: The other parameters.
+
+    Raises:
+        UsageError: If a value is not allowed. The message names the value and the allowed ones.
+        TypeError: If an option is not a parameter of a query.
+    """
+
+    phrases: tuple[str, ...]
     index: str
     alpha: float
     size: int
     where: Mapping[str, Any] | None
     fusion: str
     context: str | None
-    offset: int
-    speaker: str | Sequence[str] | None
-    not_: str | Sequence[str] | None
-
-
-class QueryOptions(RequestOptions, total=False):
-    """The keyword parameters of a query, all optional.
-
-    `hybrid_search.query` explains each of them; `Query` has the defaults. Programs that pass
-    options on can use it in their own signatures: ``**options: Unpack[QueryOptions]``.
-    """
-
     spans: int
     spans_by: str
     min_score: float | None
     min_probability: float | None
+    offset: int
     group_by: str
     refine: str | None
     feedback: int
     explain: bool
     highlight: bool
     sort: str | None
-    facets: Sequence[str]
+    facets: tuple[str, ...]
     facets_over: str
+    speaker: tuple[str, ...]
+    not_: tuple[str, ...]
 
+    def __init__(self, phrases: str | Sequence[str], **options: Unpack[QueryOptions]) -> None:
+        values = complete(QueryOptions, options, "hybrid_search.query")
+        for name, value in {"phrases": _check_phrases(as_tuple(phrases)), **values}.items():
+            object.__setattr__(self, name, value)
+        if self.offset >= self.window:
+            larger = f"ask for {self.window + 1} or more at once, or " * (self.window < MAX_SIZE)
+            raise UsageError(
+                f"offset is {show_value(self.offset)}: with a size of {self.size} the best "
+                f"{self.window} hits are listed. For more of them {larger}use mine"
+            )
 
-NUMBERS = {"alpha": float, "size": int, "offset": int, "spans": int, "feedback": int}
-"""Numeric parameters, each with the type it is converted to."""
-
-
-@dataclass(frozen=True)
-class Query:
-    """One query, validated on construction.
-
-    Without slots, so that defaults can be read from the class (``Query.alpha``).
-
-    Raises:
-        UsageError: If a value is not allowed. The message names the value and the allowed ones.
-    """
-
-    phrases: tuple[str, ...]
-    index: str = DEFAULT_INDEX
-    alpha: float = 0.5
-    size: int = 10
-    where: Mapping[str, Any] | None = None
-    fusion: str = DEFAULT_FUSION
-    context: str | None = None
-    spans: int = 3
-    spans_by: str = "score"
-    min_score: float | None = None
-    min_probability: float | None = None
-    offset: int = 0
-    group_by: str = "document"
-    refine: str | None = None
-    feedback: int = 0
-    explain: bool = False
-    highlight: bool = False
-    sort: str | None = None
-    facets: tuple[str, ...] = ()
-    facets_over: str = "window"
-    speaker: tuple[str, ...] = ()
-    not_: tuple[str, ...] = ()
-
-    @classmethod
-    def from_options(cls, phrase: str | Sequence[str], **options: Unpack[QueryOptions]) -> Self:
-        """Return the query of a public call, which may take one or several phrases and facets.
-
-        Raises:
-            TypeError: If an option is not a parameter of a query.
-        """
-        values: dict[str, Any] = dict(options)
-        for name in values.keys() - QueryOptions.__annotations__.keys():
-            raise TypeError(_explain_unknown(name))
-        for name in ("facets", "speaker", "not_"):
-            several = values.get(name)
-            values[name] = () if several is None else _as_tuple(several)
-        return cls(_as_tuple(phrase), **values)
-
-    def __post_init__(self) -> None:
-        _check_phrases(self.phrases)
-        parameters.check_text("index", self.index)
-        _check_numbers(self)
-        for name, kind in NUMBERS.items():  # JSON does not support numpy numbers and fractions
-            object.__setattr__(self, name, kind(getattr(self, name)))
-        check_where(self.where)
-        parameters.check_context("context", self.context)
-        if self.sort is not None:
-            parameters.check_text("sort", self.sort)
-        _check_facets(self.facets)
-        _check_several("speaker", self.speaker, parameters.check_speaker)
-        _check_several("not", self.not_, parameters.check_phrase)
-        for name, choices in CHOICES.items():
-            parameters.check_choice(name, getattr(self, name), choices)
-        parameters.check_text("fusion", self.fusion)
-        from hybrid_search.search.fusion import get_fusion
-
-        get_fusion(self.fusion)
+    @property
+    def group_field(self) -> str | None:
+        """Return the metadata field that hits are grouped by, None if it is none."""
+        return None if self.group_by in (DOCUMENT, PASSAGE) else self.group_by
 
     @property
     def window(self) -> int:
@@ -181,12 +339,13 @@ class Query:
     def depth(self) -> int | None:
         """Return how many top documents must be ranked exactly, None for the whole window.
 
-        That is up to the last hit of the page. Sorting, facets, `min_score`, `min_probability`, and
-        fusions whose scores depend on other passages need the whole window.
+        That is up to the last hit of the page. Sorting, groups by a field, facets, `min_score`,
+        `min_probability`, and fusions whose scores depend on other passages need the whole window.
         """
         depends_on_all = (
             self.fusion != DEFAULT_FUSION
             or self.sort
+            or self.group_field
             or self.min_score is not None
             or self.min_probability is not None
             or (self.facets and self.facets_over == "window")
@@ -194,113 +353,15 @@ class Query:
         return None if depends_on_all else self.page.stop
 
 
-def _check_phrases(phrases: Any) -> None:
-    """Raise UsageError if there is no phrase, too many phrases, or an invalid phrase."""
+def _check_phrases(phrases: Any) -> tuple[str, ...]:
+    """Return the phrases; raise UsageError if there are none, too many, or an invalid one."""
     if not isinstance(phrases, tuple):
-        parameters.check_phrase("phrase", phrases)
+        check_phrase("phrase", phrases)
     if not phrases:
         raise UsageError("the phrase is blank ([]): say what to look for")
-    if len(phrases) > parameters.MAX_PHRASES:
-        raise UsageError(
-            f"phrase is a list of {len(phrases)}: give at most {parameters.MAX_PHRASES} phrases"
-        )
+    if len(phrases) > MAX_PHRASES:
+        raise UsageError(f"phrase is a list of {len(phrases)}: give at most {MAX_PHRASES} phrases")
     for phrase in phrases:
-        parameters.check_phrase("phrase", phrase)
-
-
-def _check_numbers(query: Query) -> None:
-    """Raise UsageError for a value that is not a number, or out of range."""
-    parameters.check_number(
-        "alpha",
-        query.alpha,
-        "the weight of the span cosine, from 0 (BM25 only) to 1 (spans only)",
-        *RANGES["alpha"],
-    )
-    if query.min_score is not None:
-        largest = sys.float_info.max
-        parameters.check_number("min_score", query.min_score, "a finite number", -largest, largest)
-    if query.min_probability is not None:
-        parameters.check_number(
-            "min_probability",
-            query.min_probability,
-            "a number from 0 to 1",
-            *RANGES["min_probability"],
-        )
-    for name in ("size", "spans", "feedback"):
-        parameters.check_integer(name, getattr(query, name), *RANGES[name])
-    parameters.check_integer("offset", query.offset, RANGES["offset"][0])
-    if query.offset >= query.window:
-        larger = f"ask for {query.window + 1} or more at once, or " * (query.window < MAX_SIZE)
-        raise UsageError(
-            f"offset is {show_value(query.offset)}: with a size of {query.size} the best "
-            f"{query.window} hits are listed. For more of them {larger}use mine"
-        )
-
-
-def _check_several(name: str, values: Any, check: Callable[[str, Any], None]) -> None:
-    """Raise UsageError unless `values` are at most `MAX_PHRASES` values that pass `check`."""
-    if not isinstance(values, tuple):
-        check(name, values)
-    if len(values) > parameters.MAX_PHRASES:
-        raise UsageError(
-            f"{name} is a list of {len(values)}: give at most {parameters.MAX_PHRASES}"
-        )
-    for value in values:
-        check(name, value)
-
-
-def _check_facets(facets: Any) -> None:
-    """Raise UsageError unless `facets` are valid field names."""
-    for name in facets if isinstance(facets, tuple) else (facets,):
-        parameters.check_text("facets", name)
-
-
-def _explain_unknown(name: str) -> str:
-    """Return the message for an unknown parameter, with the one probably meant."""
-    hint = hint_name(name, list(QueryOptions.__annotations__))
-    return f"hybrid_search.query() got an unexpected keyword argument {name!r}: {hint}"
-
-
-def _as_tuple(values: Any) -> Any:
-    """Return one or several strings as a tuple; anything else unchanged, to be refused later."""
-    if isinstance(values, str):
-        return (values,)
-    is_list = isinstance(values, Collection) and not isinstance(values, bytes | Mapping)
-    return tuple(values) if is_list else values
-
-
-def expand_options(options: Any) -> Callable[[Function], Function]:
-    """Return a decorator that lists the names of `options` in a function's signature.
-
-    The function takes ``**options: Unpack[QueryOptions]``, or of `RequestOptions`. In its
-    signature, as shown by `help`, each name appears with its default from `Query`, before other
-    keyword parameters.
-    """
-
-    def expand(function: Function) -> Function:
-        signature = inspect.signature(function)
-        parameters = list(signature.parameters.values())[:-1]
-        extra = [item for item in parameters if item.kind is inspect.Parameter.KEYWORD_ONLY]
-        positional = [item for item in parameters if item not in extra]
-        expanded = _option_parameters(options)
-        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=[*positional, *expanded, *extra]
-        )
-        return function
-
-    return expand
-
-
-def _option_parameters(options: Any) -> list[inspect.Parameter]:
-    """Return a keyword parameter for each of `options`, in the field order of `Query`."""
-    annotations = options.__annotations__
-    return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=annotations[field.name].__forward_arg__,
-        )
-        for field in fields(Query)
-        if field.name in annotations
-    ]
+        check_phrase("phrase", phrase)
+    checked: tuple[str, ...] = phrases
+    return checked

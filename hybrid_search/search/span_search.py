@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from hybrid_search import parameters
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.encoder.passage_codes import encode_passages
-from hybrid_search.search import parameters
 from hybrid_search.search.phrase_vector import query_vector, query_vectors
 from hybrid_search.search.result import Span
 from hybrid_search.search.types import PassageSpans, Place

@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 import hybrid_search
+from hybrid_search import api
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.serve import openapi
@@ -33,7 +34,7 @@ from hybrid_search.serve.problems import (
     dump_json,
     is_for_log,
 )
-from hybrid_search.serve.signatures import Schema
+from hybrid_search.serve.signatures import Schema, describe_parameters
 from hybrid_search.text.near_names import hint_name
 
 PAGE_FOLDER = Path(__file__).parent / "static"
@@ -83,9 +84,7 @@ class Service:
 
     async def _query(self, request: Request) -> Response:
         values = await read_object(request, self._options)
-        texts = values.pop("texts", False)
-        if not isinstance(texts, bool):
-            raise UsageError(f"texts is {texts!r}: it must be true or false")
+        texts = openapi.take_texts(values)
         phrase = _take_required(values, "phrase")
         _check_names(values, openapi.list_query_parameters())
         self._log_phrase(phrase)
@@ -96,7 +95,7 @@ class Service:
     async def _best_spans(self, request: Request) -> Response:
         values = await read_object(request, self._options)
         phrase, text = (_take_required(values, name) for name in ("phrase", "text"))
-        _check_names(values, openapi.list_best_spans_parameters())
+        _check_names(values, describe_parameters(api.best_spans))
         self._log_phrase(phrase)
         spans = await self._gate.run(
             self._client.best_spans(phrase, text, **openapi.name_arguments(values))

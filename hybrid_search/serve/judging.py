@@ -11,14 +11,14 @@ from typing_extensions import TypedDict  # pydantic reads that of the library fr
 
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.errors import UsageError, put_plainly
+from hybrid_search.parameters import MAX_PHRASE
 from hybrid_search.phrases.judgments import (
     Judgment,
     append_judgments,
     current_time,
     read_judgments,
 )
-from hybrid_search.search.parameters import MAX_PHRASE
-from hybrid_search.search.query import Query
+from hybrid_search.search.query import DEFAULTS
 
 _Offset = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 _Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE)]
@@ -63,7 +63,7 @@ class Judging:
             UsageError: If a value is not allowed, or the span is not in the document.
         """
         body = _parse(values)
-        index = body.get("index", Query.index)
+        index = body.get("index", DEFAULTS["index"])
         view = await self._client.open_document(body["id"], index=index)
         start, end = body["start"], body["end"]
         if not start < end or view.text[start:end] != body["text"]:

@@ -10,8 +10,8 @@ from starlette.responses import StreamingResponse
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import HybridSearchError, UsageError
+from hybrid_search.parameters import check_text
 from hybrid_search.phrases.types import MinedBlock
-from hybrid_search.search.parameters import check_text
 from hybrid_search.serve.gate import Gate
 from hybrid_search.serve.problems import Problem, dump_json
 

@@ -9,6 +9,7 @@ from typing import Any
 import hybrid_search
 from hybrid_search import api
 from hybrid_search.client import Client
+from hybrid_search.parameters import check_choice
 from hybrid_search.phrases.judgments import Judgment
 from hybrid_search.phrases.match import Match
 from hybrid_search.phrases.topic_file import describe_topic
@@ -91,23 +92,23 @@ def list_query_parameters() -> dict[str, Schema]:
     return {**describe_parameters(api.query), "texts": TEXTS}
 
 
+def take_texts(values: dict[str, Any]) -> bool:
+    """Take the parameter `texts` of `/v1/query` out of the values; UsageError if it is no bool."""
+    texts: bool = values.pop("texts", False)
+    check_choice("texts", texts, (False, True))
+    return texts
+
+
 def name_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of parameters by the names that Python gives them: ``not`` is a keyword."""
     return {"not_" if name == "not" else name: value for name, value in values.items()}
 
 
 @cache
-def list_best_spans_parameters() -> dict[str, Schema]:
-    """Return the schemas of what `/v1/best-spans` takes."""
-    return describe_parameters(api.best_spans)
-
-
-@cache
 def list_document_parameters() -> dict[str, Schema]:
     """Return the schemas of what `/v1/documents/{id}` takes beside the id."""
     parameters = describe_parameters(Client.open_document)
-    del parameters["document_id"]
-    return parameters
+    return {name: schema for name, schema in parameters.items() if name != "document_id"}
 
 
 @cache
@@ -146,7 +147,7 @@ def _describe_query() -> Schema:
 
 def _describe_best_spans() -> Schema:
     example = {"phrase": "refund request", "text": "I bought it here. I want my money back."}
-    body = _describe_body(list_best_spans_parameters(), ["phrase", "text"], example)
+    body = _describe_body(describe_parameters(api.best_spans), ["phrase", "text"], example)
     answer = _describe_object({"spans": {"type": "array", "items": _refer("Span")}})
     return {
         "operationId": "bestSpans",

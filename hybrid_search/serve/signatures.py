@@ -1,7 +1,7 @@
 """The parameters of a Python function as JSON Schemas, with its defaults and its own words.
 
-Types come from the signature, the limits from `hybrid_search.search`, and the descriptions from the
-docstring, so that nothing about a parameter is written a second time.
+Type, limits and words of a parameter come from the table of a query's parameters, and of any other
+from the signature and the docstring, so that nothing is written a second time.
 """
 
 from __future__ import annotations
@@ -16,61 +16,61 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter
 
-from hybrid_search.search import parameters
-from hybrid_search.search.fusion import FUSIONS
-from hybrid_search.search.query import CHOICES, RANGES, QueryOptions
+from hybrid_search.parameters import MAX_PHRASE, MAX_PHRASES, Parameter, read_table
+from hybrid_search.search.query import PARAMETERS, SpanOptions
 
 Schema = dict[str, Any]
 
-_PHRASE = {"minLength": 1, "maxLength": parameters.MAX_PHRASE, "pattern": r"\S"}
+KNOWN = {**read_table(SpanOptions), **PARAMETERS}
 
-LIMITS: dict[str, Schema] = {
-    **{
-        name: {"minimum": low, **({"maximum": high} if high < math.inf else {})}
-        for name, (low, high) in {**RANGES, "k": (1, math.inf)}.items()
-    },
-    **{name: {"enum": [*choices]} for name, choices in CHOICES.items()},
-    "fusion": {"enum": [*FUSIONS]},
-    "context": {"maxLength": parameters.MAX_CONTEXT},
-}
-"""What is allowed of a parameter beyond its type."""
+_PHRASE = {"minLength": 1, "maxLength": MAX_PHRASE, "pattern": r"\S"}
 
 
+@cache
 def describe_parameters(function: Callable[..., Any]) -> dict[str, Schema]:
     """Return the schema of each parameter of `function`, without its default if it is required."""
     words = read_descriptions(function, "Args")
-    types = {**get_type_hints(function), **get_type_hints(QueryOptions)}
+    types = get_type_hints(function)
     schemas: dict[str, Schema] = {}
-    for parameter in inspect.signature(function).parameters.values():
-        name = parameter.name.rstrip("_")
-        if name in ("self", "url"):
+    for item in inspect.signature(function).parameters.values():
+        if item.name in ("self", "url"):
             continue
-        schema = _describe_type(name, types[parameter.name])
-        if parameter.default is not inspect.Parameter.empty:
-            schema["default"] = parameter.default
-        schemas[name] = {**schema, "description": words.get(parameter.name, words.get(name, ""))}
+        if parameter := KNOWN.get(item.name):
+            name, schema = parameter.public_name, _describe_parameter(parameter)
+        else:
+            name, kind = item.name, types[item.name]
+            is_phrase = name == "phrase"
+            schema = _describe_phrase(kind) if is_phrase else TypeAdapter(kind).json_schema()
+            schema["description"] = words[item.name]
+        if item.default is not inspect.Parameter.empty:
+            schema["default"] = item.default
+        schemas[name] = schema
     return schemas
 
 
-def _describe_type(name: str, kind: Any) -> Schema:
-    if name == "phrase":
-        return _describe_phrase(kind)
-    schema = TypeAdapter(kind).json_schema()
-    if name == "facets":
-        schema = {"anyOf": [schema, {"type": "string"}, {"type": "null"}]}
-    limits = LIMITS.get(name, {})
-    if schema.get("type") == "boolean":
-        return schema
-    if "enum" in limits:
-        return {**limits}
-    variants = schema.get("anyOf", [])
-    if variants and limits:
-        return {"anyOf": [_limit(variant, limits) for variant in variants]}
-    return {**schema, **limits}
+def _describe_parameter(parameter: Parameter) -> Schema:
+    """Return the schema of a parameter of a query."""
+    limits: Schema = {"enum": [*parameter.choices]} if parameter.choices else {}
+    if parameter.limits:
+        low, high = parameter.limits
+        limits = {"minimum": low, **({"maximum": high} if high < math.inf else {})}
+    if parameter.longest:
+        limits = {"maxLength": parameter.longest}
+    schema = limits if parameter.choices else TypeAdapter(parameter.annotation).json_schema()
+    if variants := schema.get("anyOf"):
+        schema = {"anyOf": [_limit(variant, limits) for variant in variants]}
+    elif not parameter.choices:
+        schema |= limits
+    if parameter.example is not None:
+        schema["examples"] = [parameter.example]
+    return {**schema, "description": f"{parameter.words} {parameter.further_words}".strip()}
 
 
 def _limit(variant: Schema, limits: Schema) -> Schema:
-    return variant if variant.get("type") == "null" else {**variant, **limits}
+    """Return a variant of a type with its limits; those of an array hold for its items."""
+    if variant["type"] == "array":
+        return {**variant, "items": variant["items"] | limits, "maxItems": MAX_PHRASES}
+    return variant if variant["type"] == "null" else {**variant, **limits}
 
 
 def _describe_phrase(kind: Any) -> Schema:
@@ -79,12 +79,7 @@ def _describe_phrase(kind: Any) -> Schema:
         return {"anyOf": [single, {"type": "null"}]}
     if kind is str:
         return single
-    several = {
-        "type": "array",
-        "items": single,
-        "minItems": 1,
-        "maxItems": parameters.MAX_PHRASES,
-    }
+    several = {"type": "array", "items": single, "minItems": 1, "maxItems": MAX_PHRASES}
     return {"anyOf": [single, several]}
 
 

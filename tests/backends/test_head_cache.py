@@ -126,7 +126,7 @@ def backend(cluster: FakeCluster) -> Iterator[ServerBackend]:
 
 
 def run_query(backend: ServerBackend, **options: Any) -> Result:
-    query = Query(("money back",), "calls", **options)
+    query = Query("money back", index="calls", **options)
     return search(backend, TinyEncoder(), lambda *_: Calibration(), query)
 
 

@@ -185,7 +185,7 @@ def query_hits(
     **options: Any,
 ) -> list[Hit]:
     """Return all passages that a query finds."""
-    query = Query((phrase,), name, size=100, group_by="passage", **options)
+    query = Query(phrase, index=name, size=100, group_by="passage", **options)
     return search(backend, encoder or TinyEncoder(), lambda *_: Calibration(), query).hits
 
 

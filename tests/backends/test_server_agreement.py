@@ -430,8 +430,8 @@ def test_the_hits_are_the_fused_list(
             if leg is None or place_of(passage) in set(leg)
         ][:WINDOW]
         query = Query(
-            (text,),
-            pair.name,
+            text,
+            index=pair.name,
             alpha=alpha,
             group_by="passage",
             size=WINDOW,
@@ -460,7 +460,7 @@ def test_a_plain_query_is_two_searches_and_none_asks_for_inner_hits(
     backend = ServerBackend(pair.server, pair.backend.options)  # which remembers nothing yet
     pair.server.requests.clear()
     # These words are in more than 100 passages.
-    query = Query(("can you find me a restaurant",), pair.name)
+    query = Query("can you find me a restaurant", index=pair.name)
     search(backend, real_encoder, lambda *_: maps, query)
     assert [(method, path) for method, path, _ in pair.server.requests] == [
         ("GET", f"/{pair.name}"),
@@ -470,7 +470,7 @@ def test_a_plain_query_is_two_searches_and_none_asks_for_inner_hits(
     ]
     pair.server.requests.clear()
     # No call contains this word: the second request is for codes and contents alone.
-    search(backend, real_encoder, lambda *_: maps, Query(("zzyzx",), pair.name))
+    search(backend, real_encoder, lambda *_: maps, Query("zzyzx", index=pair.name))
     assert [path for _, path, _ in pair.server.requests] == ["/_msearch", "/_msearch"]
     assert "inner_hits" not in json.dumps(pair.server.requests)
     # from here on contents are fetched by themselves, as of more passages
@@ -490,11 +490,11 @@ def test_a_plain_query_is_two_searches_and_none_asks_for_inner_hits(
         (1.0, "document", "matches"),
     ]:
         query = Query(
-            ("a restaurant in town",),
-            pair.name,
-            alpha,
-            5,
-            {"title": {"gte": "A"}},
+            "a restaurant in town",
+            index=pair.name,
+            alpha=alpha,
+            size=5,
+            where={"title": {"gte": "A"}},
             group_by=group_by,
             facets_over=facets_over,
             **everything,

@@ -410,8 +410,7 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     ),
     "alpha 2": (
         ["query", "x", "--alpha", "2"],
-        "alpha is 2.0: it must be the weight of the span cosine, from 0 (BM25 only) to 1 (spans "
-        "only)",
+        "alpha is 2.0: it must be a number from 0 to 1",
     ),
     "alpha below 0": (["query", "x", "--alpha", "-0.1"], "alpha is -0.1: "),
     "alpha that is no number": (["query", "x", "--alpha", "nan"], "alpha is nan: "),
@@ -422,7 +421,7 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     ),
     "a negative offset": (
         ["query", "x", "--offset", "-1"],
-        "offset is -1: it must be an integer of at least 0",
+        "offset is -1: it must be an integer from 0 to 9,999",
     ),
     "an unknown field": (
         ["query", "x", "--where", "colour=red"],
@@ -458,11 +457,11 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     ),
     "an unknown fusion": (
         ["query", "x", "--fusion", "best"],
-        "fusion 'best' is not one of calibrated, min_max, l2, z_score, rrf",
+        "fusion is 'best': it must be 'calibrated' or 'min_max' or 'l2' or 'z_score' or 'rrf'",
     ),
     "an unknown grouping": (
         ["query", "x", "--group-by", "call"],
-        "group_by is 'call': it must be 'document' or 'passage'",
+        "cannot sort, group or count by 'call': the index has no such field. ",
     ),
     "an unknown refinement": (
         ["query", "x", "--refine", "more"],

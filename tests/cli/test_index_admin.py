@@ -432,8 +432,9 @@ def test_values_of_fields_are_counted_over_the_window_and_over_all_matches(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--sort", "colour"], "cannot sort or count by 'colour': the index has no such field"),
-        (["--facet", "colour"], "cannot sort or count by 'colour': the index has no such field"),
+        (["--sort", "colour"], "cannot sort, group or count by 'colour': the index has no such"),
+        (["--facet", "colour"], "cannot sort, group or count by 'colour': the index has no such"),
+        (["--group-by", "colour"], "cannot sort, group or count by 'colour': the index has no"),
         (
             ["--facets-over", "all"],
             "facets_over is 'all': it must be 'window' or 'matches'",

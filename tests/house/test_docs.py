@@ -5,7 +5,6 @@ Its code runs and prints what the pages show, and every command, option and vari
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 import shlex
@@ -17,14 +16,13 @@ import pytest
 import typer
 import yaml
 
-import hybrid_search
 from benchmarks import tables as benchmark_tables
 from hybrid_search import config
 from hybrid_search.cli.app import app
 from hybrid_search.errors import MissingExtraError
 from hybrid_search.ingest import document_parser
 from papers import tables as paper_tables
-from tools import pages, picture
+from tools import pages, parameters, picture
 from tools.pages import NUMBER, PAGES, TARGETS
 
 ROOT = Path(__file__).parents[2]
@@ -211,12 +209,11 @@ def test_the_paths_in_contributing_exist() -> None:
     assert not [path for path in checked if not list(ROOT.glob(path.rstrip("/")))]
 
 
-def test_every_parameter_of_a_query_is_documented() -> None:
-    text = (ROOT / "docs" / "query.md").read_text(encoding="utf-8")
-    table = text.split("## Parameters")[1].split("The *window*")[0]
-    rows = re.findall(r"^\| (`.*?`) \|", table, flags=re.MULTILINE)
-    names = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    assert names == set(inspect.signature(hybrid_search.query).parameters)
+@pytest.mark.parametrize("page", parameters.PAGES)
+def test_the_tables_of_parameters_are_those_of_the_code(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert "| `" in text.split("<!-- table: query_")[1].split("<!-- end")[0]
+    assert benchmark_tables.fill_tables(text, parameters.TABLES) == text
 
 
 def test_every_make_target_explains_itself_or_is_a_helper() -> None:

@@ -17,8 +17,9 @@ PACKAGE_FOLDER = Path(hybrid_search.__file__).parent
 
 LAYERS = (
     {"errors", "observability", "private_files", "system"},
-    {"credentials"},
-    {"config", "text"},
+    {"credentials", "text"},
+    {"parameters"},
+    {"config"},
     {"encoder"},
     {"backends", "cluster"},
     {"search", "ingest"},
@@ -272,7 +273,6 @@ def test_the_reading_of_imports_sees_what_is_there() -> None:
         "search.pipeline",
         "ingest.pipeline",
         "search.query",
-        "config",
     } <= house_imports(PACKAGE_FOLDER / "client" / "client.py")
     assert {"backends", "encoder"} <= house_imports(PACKAGE_FOLDER / "client" / "admin.py")
     assert {"client", "config"} <= house_imports(PACKAGE_FOLDER / "api.py")

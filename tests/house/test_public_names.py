@@ -15,52 +15,25 @@ import hybrid_search
 from hybrid_search import errors
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.client import Client
+from hybrid_search.config import ConnectOptions
+from hybrid_search.parameters import read_table
+from hybrid_search.search.query import DEFAULTS
 
 EMPTY = inspect.Parameter.empty
 
 SIGNATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "query": (
         {"phrase": EMPTY},
-        {
-            "index": "calls",
-            "alpha": 0.5,
-            "size": 10,
-            "where": None,
-            "fusion": "calibrated",
-            "context": None,
-            "spans": 3,
-            "spans_by": "score",
-            "min_score": None,
-            "min_probability": None,
-            "offset": 0,
-            "group_by": "document",
-            "refine": None,
-            "feedback": 0,
-            "explain": False,
-            "highlight": False,
-            "sort": None,
-            "facets": (),
-            "facets_over": "window",
-            "speaker": (),
-            "not_": (),
-            "url": None,
-        },
+        {**DEFAULTS, "url": None},
     ),
     "best_spans": (
         {"phrase": EMPTY, "text": EMPTY},
-        {"k": 1, "context": None, "spans_by": "score", "speaker": None, "not_": None},
+        {"k": 1, "context": None, "spans_by": "score", "speaker": (), "not_": ()},
     ),
     "phrase_similarity": ({"a": EMPTY, "b": EMPTY}, {"context1": None, "context2": None}),
     "connect": (
         {"url": None},
-        {
-            "model": None,
-            "device": None,
-            "dimension": None,
-            "precision": None,
-            "patience": None,
-            "tuning": None,
-        },
+        dict.fromkeys(read_table(ConnectOptions)),
     ),
 }
 """The parameters of each function: positional ones, and those only by name, with their

@@ -223,10 +223,7 @@ def test_a_model_that_did_not_write_the_index_is_one_error_with_both_fingerprint
 @pytest.mark.parametrize("alpha", ["-0.01", "1.01", "nan", "inf"])
 def test_alpha_outside_0_to_1_is_one_error(alpha: str) -> None:
     ingest()
-    message = (
-        f"alpha is {float(alpha)}: it must be the weight of the span cosine, from 0 (BM25 only) to "
-        f"1 (spans only)"
-    )
+    message = f"alpha is {float(alpha)}: it must be a number from 0 to 1"
     assert invoke_cli("query", "parcel", "--alpha", alpha).error == message
 
 

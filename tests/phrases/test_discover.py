@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -20,10 +20,11 @@ from hybrid_search.phrases.blocks import read_blocks
 from hybrid_search.phrases.grouping.clause_content import has_content
 from hybrid_search.phrases.grouping.clause_store import ClauseStore
 from hybrid_search.phrases.grouping.clauses import find_clauses
-from hybrid_search.phrases.grouping.discover import DiscoverOptions, discover
+from hybrid_search.phrases.grouping.discover import discover
 from hybrid_search.phrases.grouping.groups import group_phrases
 from hybrid_search.phrases.grouping.small_talk import is_detail
 from hybrid_search.phrases.grouping.types import Discovery, Occurrence
+from hybrid_search.phrases.grouping_options import DiscoverOptions
 from hybrid_search.text import spans, token_codes
 from hybrid_search.text.boundaries import read_probabilities
 from tests.helpers.cli import invoke_cli
@@ -41,8 +42,9 @@ def fill_store(seed: int = 0) -> MemoryBackend:
 
 def run(store: MemoryBackend, topics: Any = None, **options: Any) -> Discovery:
     known = Topics.load(topics) if topics else None
-    chosen = DiscoverOptions(**options)
-    return discover(store, ENCODER, lambda *_: CALIBRATION, "calls", known, chosen)
+    limits = {name: options.pop(name) for name in ("capacity", "sample") if name in options}
+    chosen = cast("DiscoverOptions", options)
+    return discover(store, ENCODER, lambda *_: CALIBRATION, "calls", known, chosen, **limits)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -53,7 +53,7 @@ Damage = Callable[[bytes], object]
 
 
 def run_query(backend: Backend, phrase: str = PHRASE, **options: Any) -> Result:
-    query = Query((phrase,), "calls", **options)
+    query = Query(phrase, index="calls", **options)
     return search(backend, TinyEncoder(), lambda *_: Calibration(), query)
 
 
@@ -166,7 +166,7 @@ def test_a_filter_or_an_exact_search_that_meets_it_says_so(
 ) -> None:
     damage_codes(UNREADABLE["a cut array"])
     assert run_query(store).plan["warnings"] == [WARNING]
-    query = Query((PHRASE,), "calls", where={"year": 2024})
+    query = Query(PHRASE, index="calls", where={"year": 2024})
     result = search(store, TinyEncoder(), lambda *_: Calibration(), query)
     assert (result.hits, result.plan["warnings"]) == ([], [WARNING])
 

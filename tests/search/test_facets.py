@@ -1,4 +1,4 @@
-"""Hits sorted by a field and documents counted by value, over the window and over all matches."""
+"""Hits sorted and grouped by a field, and values counted over the window and all matches."""
 
 from __future__ import annotations
 
@@ -222,6 +222,40 @@ def test_numbers_are_in_order_over_the_whole_window(filled_client: Client) -> No
     assert all(first > second for first, second in pairwise(numbers))
 
 
+# Grouping
+
+
+@pytest.mark.parametrize(
+    ("field", "groups"),
+    [
+        ("city", "agh b c d e f"),
+        ("solved", "adg bf c e h"),  # without the field a document stands for itself
+        ("tags", "a bf c d e g h"),  # a list is one value, in whatever order
+        ("minutes", "adf b c e g h"),
+    ],
+)
+def test_grouped_by_a_field_the_best_document_of_each_value_is_a_hit(
+    filled_client: Client, field: str, groups: str
+) -> None:
+    plain = filled_client.query("refund", where=SMALL_SET, facets=["city"])
+    best = {next(id_ for id_ in list_ids(plain) if id_ in group) for group in groups.split()}
+    grouped = filled_client.query("refund", where=SMALL_SET, facets=["city"], group_by=field)
+    assert grouped.hits == [hit for hit in plain if hit.id in best]
+    assert grouped.total == len(best)
+    assert grouped.facets == plain.facets
+    pages = [
+        filled_client.query("refund", where=SMALL_SET, group_by=field, size=2, offset=offset)
+        for offset in (0, 2, 4, 6)
+    ]
+    assert [hit for page in pages for hit in page] == grouped.hits
+    sorted_ = filled_client.query("refund", where=SMALL_SET, group_by=field, sort="id")
+    assert list_ids(sorted_) == sorted(best)
+
+
+def list_ids(result: Result) -> list[str]:
+    return [hit.id for hit in result]
+
+
 # Counting
 
 
@@ -434,7 +468,7 @@ def test_an_unknown_field_is_refused_with_those_there_are(
     with pytest.raises(UsageError) as error:
         filled_client.query("refund", **options)
     assert str(error.value).startswith(
-        "cannot sort or count by 'town': the index has no such field. Its fields: "
+        "cannot sort, group or count by 'town': the index has no such field. Its fields: "
     )
     assert all(field in str(error.value) for field in FIELDS.split(", "))
 
@@ -450,7 +484,7 @@ def test_what_is_no_field_of_plain_values_is_refused(filled_client: Client, name
         {"facets": [name], "facets_over": "matches"},
     ]
     for options in requests:
-        with pytest.raises(UsageError, match="cannot sort or count by"):
+        with pytest.raises(UsageError, match="cannot sort, group or count by"):
             filled_client.query("refund", **options)
 
 
@@ -462,7 +496,7 @@ def test_ids_are_put_in_order_and_never_counted(filled_client: Client) -> None:
         {"facets": "id", "facets_over": "matches"},
     ]
     for options in requests:
-        with pytest.raises(UsageError, match="cannot sort or count by"):
+        with pytest.raises(UsageError, match="cannot sort, group or count by"):
             filled_client.query("refund", **options)
 
 

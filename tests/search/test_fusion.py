@@ -16,7 +16,7 @@ from hybrid_search.errors import UsageError
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.candidates import rank_scores
 from hybrid_search.search.fusion import FUSIONS, get_fusion
-from hybrid_search.search.query import DEFAULT_FUSION
+from hybrid_search.search.query import DEFAULT_FUSION, PARAMETERS
 from hybrid_search.search.types import Legs
 
 PLAIN = Calibration(midpoint=0.5, slope=10.0, saturation=1.0)
@@ -122,6 +122,7 @@ def test_the_arithmetic_is_this(
 
 def test_every_fusion_has_cases() -> None:
     assert {case[0] for case in CASES} == set(FUSIONS)
+    assert PARAMETERS["fusion"].choices == tuple(FUSIONS)
 
 
 def test_calibrated_is_the_default() -> None:

@@ -139,13 +139,13 @@ def test_what_is_deeper_than_the_list_is_refused_and_the_way_named(
     size: int, offset: int, way: str
 ) -> None:
     with pytest.raises(UsageError, match=f"offset .*{offset}") as error:
-        Query((PHRASE,), size=size, offset=offset)
+        Query(PHRASE, size=size, offset=offset)
     assert way in str(error.value)
 
 
 def test_an_offset_that_python_does_not_write_out_is_refused_as_any_other() -> None:
     with pytest.raises(UsageError, match="offset is of type int: with a size of 10"):
-        Query((PHRASE,), offset=10**5000)
+        Query(PHRASE, offset=10**5000)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])

@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 from contextlib import suppress
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
@@ -21,90 +21,59 @@ from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.cli.app import app
 from hybrid_search.client import Client
 from hybrid_search.errors import IndexMissingError, UsageError
+from hybrid_search.parameters import MAX_CONTEXT, MAX_PHRASE, MAX_PHRASES
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.parameters import MAX_CONTEXT, MAX_PHRASE, MAX_PHRASES
 from hybrid_search.search.phrase_vector import similarity
 from hybrid_search.search.pipeline import search
-from hybrid_search.search.query import Query, QueryOptions, RequestOptions
+from hybrid_search.search.query import DEFAULTS, PARAMETERS, Query
 from hybrid_search.search.span_search import best_spans
 from tests.helpers.tiny_encoder import TinyEncoder, fill_index
-
-DEFAULTS: dict[str, Any] = {
-    field.name: field.default for field in fields(Query) if field.default is not MISSING
-}
-OPTION_NAMES = {"facet": "facets"}
-"""Options of the command line whose name is not that of the parameter: they are repeated."""
 
 OTHER_OPTIONS = {"dry_run", "url", "model", "device", "precision", "as_json", "output_format"}
 """Options of the command line that are no parameters of a query."""
 
 
-def documented_parameters(function: Any) -> dict[str, str]:
-    """The section Args of a docstring: names and what is said of them."""
-    docstring = inspect.getdoc(function) or ""
-    section = docstring.partition("Args:\n")[2].partition("\n\n")[0]
-    entries = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section, flags=re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in entries}
+def test_a_query_keeps_every_parameter_of_the_table() -> None:
+    assert [field.name for field in fields(Query)] == ["phrases", *PARAMETERS]
+    query = Query("refund")
+    assert {name: getattr(query, name) for name in PARAMETERS} == DEFAULTS
 
 
-def test_all_fields_but_the_phrases_are_options() -> None:
-    assert set(QueryOptions.__annotations__) == set(DEFAULTS)
-    assert set(DEFAULTS) == {field.name for field in fields(Query)} - {"phrases"}
-    assert set(RequestOptions.__annotations__) < set(DEFAULTS)
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_query_keeps_a_parameter_with_the_type_of_the_table(name: str) -> None:
+    kept = {field.name: field.type for field in fields(Query)}[name]
+    several = PARAMETERS[name].has_several
+    assert kept == (tuple[str, ...] if several else PARAMETERS[name].annotation)
 
 
-def test_options_and_fields_have_the_same_types() -> None:
-    types = {field.name: field.type for field in fields(Query) if field.name in DEFAULTS}
-    types["facets"] = "Sequence[str]"  # a query keeps them as tuples
-    types |= dict.fromkeys(("speaker", "not_"), "str | Sequence[str] | None")
-    option_types = {
-        name: annotation.__forward_arg__
-        for name, annotation in QueryOptions.__annotations__.items()
-    }
-    assert option_types == types
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_example_of_a_parameter_is_taken(name: str) -> None:
+    if PARAMETERS[name].example is not None:
+        options: Any = {name: PARAMETERS[name].example}
+        assert getattr(Query("refund", **options), name) != PARAMETERS[name].default
 
 
-def test_the_docstring_lists_every_parameter_in_the_order_of_the_signature() -> None:
-    parameters = list(inspect.signature(hybrid_search.query).parameters)
-    assert list(documented_parameters(hybrid_search.query)) == parameters
-
-
-@pytest.mark.parametrize("name", DEFAULTS)
-def test_the_docstring_names_the_default(name: str) -> None:
-    text = documented_parameters(hybrid_search.query)[name]
-    default = re.search(r"\(default: (``.*?``|[^),]*)", text)
-    assert default, f"{name} has no default: {text}"
-    assert default[1].strip("`").replace('"', "'") == repr(DEFAULTS[name])
-
-
-def test_the_signature_shows_every_option_with_its_default() -> None:
-    for function in (hybrid_search.query, Client.query):
-        signature = inspect.signature(function)
-        defaults = {
-            name: signature.parameters[name].default
-            for name in signature.parameters
-            if name in DEFAULTS
-        }
-        assert defaults == DEFAULTS
-        assert "options" not in signature.parameters
-    request_signature = inspect.signature(Client.requests)
-    assert set(request_signature.parameters) - {"self", "phrase"} == set(
-        RequestOptions.__annotations__
-    )
+@pytest.mark.parametrize("function", [hybrid_search.query, Client.query, Client.requests])
+def test_signature_and_docstring_explain_every_parameter_in_their_order(function: Any) -> None:
+    parameters = inspect.signature(function).parameters
+    shown = {name: item.default for name, item in parameters.items() if name in PARAMETERS}
+    assert shown == DEFAULTS
+    assert "options" not in parameters
+    section = (inspect.getdoc(function) or "").partition("Args:\n")[2].partition("\n\n")[0]
+    explained = re.findall(r"^    (\w+): \w", section, flags=re.MULTILINE)
+    assert explained == [name for name in parameters if name != "self"]
+    assert "alpha: The weight of the span cosine" in section
+    assert re.search(r"\(from\s+0\s+to\s+1;\s+default:\s+0\.5\)\.", section)
 
 
 def test_the_command_line_has_the_same_parameters_and_defaults() -> None:
     command = typer.main.get_command(app).commands["query"]  # type: ignore[attr-defined]
-    defaults = {
-        OPTION_NAMES.get(param.name, param.name): param.default
+    options = {
+        param.name: param.default or None
         for param in command.params
-        if param.name not in OTHER_OPTIONS
+        if param.name not in {*OTHER_OPTIONS, "phrase", "help"}
     }
-    assert defaults.pop("phrase") is None
-    assert defaults.pop("help", False) is False
-    assert {name: value or None for name, value in defaults.items()} == {
-        name: value or None for name, value in DEFAULTS.items()
-    }
+    assert options == {name: default or None for name, default in DEFAULTS.items()}
 
 
 @pytest.mark.parametrize(
@@ -117,7 +86,7 @@ def test_the_command_line_has_the_same_parameters_and_defaults() -> None:
         ("min_score", (float("nan"), float("inf"))),
         ("min_probability", (-0.1, 1.1, float("nan"))),
         ("fusion", ("best",)),
-        ("group_by", ("turn", None)),
+        ("group_by", (5, None)),
         ("refine", ("twice",)),
         ("facets_over", ("pages",)),
     ],
@@ -126,13 +95,13 @@ def test_a_value_out_of_range_is_refused_by_name(name: str, values: tuple[Any, .
     for value in values:
         options: Any = {name: value}
         with pytest.raises(UsageError, match=f"{name} "):
-            Query.from_options("refund", **options)
+            Query("refund", **options)
 
 
 def test_one_facet_or_several_and_one_phrase_or_several() -> None:
-    query = Query.from_options("refund", facets="sector")
+    query = Query("refund", facets="sector")
     assert (query.phrases, query.facets) == (("refund",), ("sector",))
-    query = Query.from_options(["refund", "money back"], facets=["sector", "date"])
+    query = Query(["refund", "money back"], facets=["sector", "date"])
     assert (query.phrases, query.facets) == (("refund", "money back"), ("sector", "date"))
 
 
@@ -156,11 +125,11 @@ def test_an_unknown_name_is_a_type_error_with_the_nearest(name: str, hint: str) 
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [
-        ("alpha", "0.5", "the weight of the span cosine, from 0 .* to 1"),
-        ("alpha", True, "the weight of the span cosine"),
+        ("alpha", "0.5", "a number from 0 to 1"),
+        ("alpha", True, "a number from 0 to 1"),
         ("size", 5.5, "an integer from 1 to 10,000"),
         ("size", 10**30, "an integer from 1 to 10,000"),
-        ("offset", None, "an integer of at least 0"),
+        ("offset", None, "an integer from 0 to 9,999"),
         ("spans", "3", "an integer from 0 to 100"),
         ("feedback", 101, "an integer from 0 to 100"),
         ("feedback", True, "an integer from 0 to 100"),
@@ -174,7 +143,7 @@ def test_an_unknown_name_is_a_type_error_with_the_nearest(name: str, hint: str) 
         ("explain", "yes", "False or True"),
         ("highlight", 1, "False or True"),
         ("refine", ["isolate"], "None or 'isolate'"),
-        ("fusion", ["rrf"], "a string"),
+        ("fusion", ["rrf"], "'calibrated' or"),
     ],
 )
 def test_an_error_names_one_parameter_its_value_and_what_is_allowed(
@@ -182,36 +151,36 @@ def test_an_error_names_one_parameter_its_value_and_what_is_allowed(
 ) -> None:
     options: Any = {name: value}
     with pytest.raises(UsageError, match=rf"^{name} is .*: it must be {allowed}") as error:
-        Query.from_options("refund", **options)
-    others = [other for other in DEFAULTS if f"{other} is" in str(error.value)]
+        Query("refund", **options)
+    others = [other for other in PARAMETERS if f"{other} is" in str(error.value)]
     assert others == [name]
 
 
 def test_an_offset_behind_the_list_is_named_with_the_way() -> None:
     message = r"^offset is 9995: with a size of 10 the best 100 hits are listed\. .* use mine$"
     with pytest.raises(UsageError, match=message):
-        Query.from_options("refund", offset=9995, size=10)
+        Query("refund", offset=9995, size=10)
 
 
 def test_no_facets_are_none() -> None:
     options: Any = {"facets": None}
-    assert Query.from_options("refund", **options).facets == ()
+    assert Query("refund", **options).facets == ()
 
 
 @pytest.mark.parametrize("phrase", [None, 7, b"refund", {"refund": 1}, [], [7], ["refund", " "]])
 def test_what_is_no_phrase_is_refused(phrase: Any) -> None:
     with pytest.raises(UsageError, match="phrase is "):
-        Query.from_options(phrase)
+        Query(phrase)
 
 
 def test_phrases_and_context_have_limits_that_the_error_names() -> None:
-    Query.from_options(["x" * MAX_PHRASE] * MAX_PHRASES, context="x" * MAX_CONTEXT)
+    Query(["x" * MAX_PHRASE] * MAX_PHRASES, context="x" * MAX_CONTEXT)
     with pytest.raises(UsageError, match="phrase has 5,001 characters: it may have at most 5,000"):
-        Query.from_options("x" * (MAX_PHRASE + 1))
+        Query("x" * (MAX_PHRASE + 1))
     with pytest.raises(UsageError, match="phrase is a list of 101: give at most 100 phrases"):
-        Query.from_options(["x"] * (MAX_PHRASES + 1))
+        Query(["x"] * (MAX_PHRASES + 1))
     with pytest.raises(UsageError, match=r"context has 850,000 characters: .* at most 10,000"):
-        Query.from_options("x", context="x" * 850_000)
+        Query("x", context="x" * 850_000)
 
 
 def test_phrases_without_an_index_have_the_same_limits() -> None:
@@ -249,26 +218,26 @@ def backend() -> MemoryBackend:
 @settings(deadline=None, max_examples=500)
 @given(
     ANYTHING | st.just("words"),
-    st.dictionaries(st.sampled_from([*DEFAULTS]), ANYTHING, max_size=3),
+    st.dictionaries(st.sampled_from([*PARAMETERS]), ANYTHING, max_size=3),
     st.dictionaries(st.sampled_from(["sector", "stars", "id"]), ANYTHING),
 )
 def test_whatever_is_given_a_query_is_answered_or_refused(
     backend: MemoryBackend, phrase: Any, options: Any, where: dict[str, Any]
 ) -> None:
     with suppress(UsageError, IndexMissingError):
-        query = Query.from_options(phrase, **{"where": where, **options})
+        query = Query(phrase, **{"where": where, **options})
         result = search(backend, TinyEncoder(), lambda *_: Calibration(), query)
         json.dumps(result.to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize("number", [np.float32(0.5), np.float16(0.5), Fraction(1, 2)])
 def test_a_score_of_a_narrow_type_is_compared_without_a_warning(number: Any) -> None:
-    assert Query.from_options("refund", min_score=number).min_score == 0.5
+    assert Query("refund", min_score=number).min_score == 0.5
 
 
 def test_numbers_of_other_libraries_become_those_of_json() -> None:
     numbers: Any = {"alpha": np.float32(0.5), "size": np.int64(3)}
-    query = Query(("a",), "calls", **numbers)
+    query = Query("a", **numbers)
     assert json.dumps([query.alpha, query.size]) == "[0.5, 3]"
     numbers["alpha"] = Fraction(1, 4)
-    assert json.dumps(Query(("a",), "calls", **numbers).alpha) == "0.25"
+    assert json.dumps(Query("a", **numbers).alpha) == "0.25"

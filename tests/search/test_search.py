@@ -772,8 +772,8 @@ def test_an_impossible_page_is_refused_with_the_number_that_is_wrong(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"fusion": "borda"}, "fusion 'borda' is not one of calibrated, min_max, l2, z_score, rrf"),
-        ({"group_by": "turn"}, "group_by is 'turn'"),
+        ({"fusion": "borda"}, "fusion is 'borda': it must be 'calibrated' or 'min_max' or "),
+        ({"group_by": "turn"}, "cannot sort, group or count by 'turn'"),
         ({"refine": "twice"}, "refine is 'twice'"),
         ({"spans": -1}, "spans is -1"),
         ({"spans": 101}, "spans is 101"),

@@ -145,7 +145,7 @@ def test_a_value_that_is_no_name_or_phrase_is_refused(options: dict[str, Any]) -
     from hybrid_search.search.query import Query
 
     with pytest.raises(UsageError):
-        Query.from_options("refund", **options)
+        Query("refund", **options)
 
 
 TURNS = [

@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import hybrid_search
 from hybrid_search.client import Client
 from hybrid_search.encoder import SHIPPED
 from hybrid_search.phrases.judgments import read_judgments
-from hybrid_search.search.query import Query, QueryOptions
+from hybrid_search.search.query import PARAMETERS, QueryOptions
 from hybrid_search.search.result import LIKELY
 from hybrid_search.serve.guard import ROUTES
 from hybrid_search.serve.problems import PROBLEM_TYPE
@@ -161,9 +160,7 @@ def test_the_description_has_the_parameters_and_defaults_of_python(
     paths = service.get("/openapi.json").json["paths"]
     body = paths["/v1/query"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     defaults = {
-        item.name.rstrip("_"): json.loads(json.dumps(item.default))
-        for item in fields(Query)
-        if item.name != "phrases"
+        item.public_name: json.loads(json.dumps(item.default)) for item in PARAMETERS.values()
     }
     described = {name: schema.get("default") for name, schema in body["properties"].items()}
     assert described == {"phrase": None, **defaults, "texts": False}
@@ -174,6 +171,16 @@ def test_the_description_has_the_parameters_and_defaults_of_python(
     probability, nothing = body["properties"]["min_probability"]["anyOf"]
     assert probability == {"type": "number", "minimum": 0, "maximum": 1}
     assert nothing == {"type": "null"}
+
+
+def test_the_form_of_the_page_has_the_limits_of_the_parameters(service: RunningService) -> None:
+    page = service.get("/").body.decode()
+    low, high = PARAMETERS["alpha"].limits or (None, None)
+    default = PARAMETERS["alpha"].default
+    assert f'type="range" min="{low}" max="{high}" step="0.05" value="{default}"' in page
+    for name in ("speaker", "not_"):
+        item = PARAMETERS[name]
+        assert f'id="{item.public_name}" type="text" maxlength="{item.longest}"' in page
 
 
 def test_every_path_that_answers_programs_is_described(service: RunningService) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from hybrid_search.backends.base import Backend
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import UsageError
+from hybrid_search.parameters import check_integer
 from hybrid_search.phrases.grouping.contexts import ContextReader, encode_alone
 from hybrid_search.phrases.grouping.groups import (
     NO_GROUP,
@@ -21,7 +22,6 @@ from hybrid_search.phrases.grouping.groups import (
 from hybrid_search.phrases.grouping.phrase_source import PhraseList
 from hybrid_search.phrases.grouping.phrase_table import PhraseTable
 from hybrid_search.phrases.grouping.types import PhraseGroup
-from hybrid_search.search.parameters import check_integer
 from hybrid_search.search.pipeline import match_encoder_to_index
 
 _log = logging.getLogger(__name__)

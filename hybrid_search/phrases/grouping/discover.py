@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -20,13 +19,13 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import ScannedPassage
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.ingest.shards import ALL_DOCUMENTS
+from hybrid_search.parameters import complete
 from hybrid_search.phrases.blocks import read_blocks, score_blocks
 from hybrid_search.phrases.grouping.clause_store import CAPACITY, ClauseStore
 from hybrid_search.phrases.grouping.clauses import find_clauses, require_prior
 from hybrid_search.phrases.grouping.groups import (
     LARGEST_SAMPLE,
     Grouping,
-    check_distance,
     describe_groups,
     group_phrases,
 )
@@ -34,59 +33,18 @@ from hybrid_search.phrases.grouping.known_topics import KnownTopics
 from hybrid_search.phrases.grouping.small_talk import SmallTalk, is_small_talk
 from hybrid_search.phrases.grouping.span_reader import SpanReader
 from hybrid_search.phrases.grouping.types import Discovery, PhraseGroup
+from hybrid_search.phrases.grouping_options import DiscoverOptions
 from hybrid_search.phrases.topics import Topics
 from hybrid_search.search.calibration import LoadCalibration
 from hybrid_search.search.no_hits import describe_empty_index
-from hybrid_search.search.parameters import check_integer
 from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.text.filters import compile_where
 from hybrid_search.text.span_prior import SpanPrior
 
 _log = logging.getLogger(__name__)
 
-DISCOVERY_DISTANCE = 0.6
-"""Groups are merged up to this mean distance, 1 - cosine.
-
-It was chosen with calls_sgd, as the next one was: with 0.4 or 0.5 fewer of the first 30 groups are
-intents, because formulas of politeness fill several of them.
-"""
-
 NEAR_TOPIC = 0.25
 """The distance, 1 - cosine, from which on a group is no variation of a known topic."""
-
-
-@dataclass(frozen=True, slots=True)
-class DiscoverOptions:
-    """What is looked at, and how it is grouped.
-
-    Attributes:
-        groups: How many groups to return, at least 1.
-        speakers: Only what these speakers say counts; empty for all.
-        where: Only documents with this metadata count, as in `hybrid_search.query`.
-        least_words: Clauses with fewer words are left out, 1 to 20.
-        distance: The largest mean distance, 1 - cosine, of what is in one group, 0..2.
-        seed: Of the samples, at least 0.
-        capacity: How many clauses are in memory at most, at least 1.
-        sample: How many wordings are compared with each other at most, at least 2.
-    """
-
-    groups: int = 30
-    speakers: tuple[str, ...] = ()
-    where: Mapping[str, Any] | None = None
-    least_words: int = 3
-    distance: float = DISCOVERY_DISTANCE
-    seed: int = 0
-    capacity: int = CAPACITY
-    sample: int = LARGEST_SAMPLE
-
-    def check(self) -> None:
-        """Raise UsageError for a value that is not allowed."""
-        check_integer("groups", self.groups, 1)
-        check_integer("least_words", self.least_words, 1, 20)
-        check_distance(self.distance)
-        check_integer("seed", self.seed, 0)
-        check_integer("capacity", self.capacity, 1)
-        check_integer("sample", self.sample, 2, LARGEST_SAMPLE * 4)
 
 
 def discover(
@@ -96,6 +54,8 @@ def discover(
     index: str,
     topics: Topics | None,
     options: DiscoverOptions,
+    capacity: int = CAPACITY,
+    sample: int = LARGEST_SAMPLE,
 ) -> Discovery:
     """Return the groups of clauses that no topic covers, the most important first.
 
@@ -106,15 +66,18 @@ def discover(
         index: The index.
         topics: What is known already, if anything is.
         options: See there.
+        capacity: How many clauses are in memory at most.
+        sample: How many wordings are compared with each other at most.
 
     Errors of the stages pass through: UsageError for a value that is not allowed,
     IndexMissingError, ModelError for an index of another model or a model without a span prior.
     """
-    scan = scan_clauses(backend, encoder, load_calibration, index, topics, options)
+    values = complete(DiscoverOptions, options, "Client.discover")
+    scan = scan_clauses(backend, encoder, load_calibration, index, topics, options, capacity)
     if not scan.documents:
         _log.warning("%s", describe_empty_index(index))
-    grouping = group_phrases(scan.store.fold(), options.distance, options.seed, options.sample)
-    numbers = rank_groups(grouping, scan.topics)[: options.groups]
+    grouping = group_phrases(scan.store.fold(), values["distance"], values["seed"], sample)
+    numbers = rank_groups(grouping, scan.topics)[: values["groups"]]
     return Discovery(
         tuple(_describe(grouping, scan.topics, numbers)),
         documents=scan.documents,
@@ -125,7 +88,7 @@ def discover(
         wordings=len(grouping.table.texts),
         compared=grouping.compared,
         damaged=scan.damaged + len(scan.reader.damaged),
-        seed=options.seed,
+        seed=values["seed"],
     )
 
 
@@ -136,18 +99,19 @@ def scan_clauses(
     index: str,
     topics: Topics | None,
     options: DiscoverOptions,
+    capacity: int = CAPACITY,
 ) -> ClauseScan:
     """Return the clauses of an index that no topic covers; see `discover` for the parameters."""
-    options.check()
+    values = complete(DiscoverOptions, options, "Client.discover")
     spec, fields = backend.read_head(index)
     encoder = match_encoder_to_index(encoder, index, spec)
     prior = require_prior(span_prior(encoder), spec.model)
     known_topics = KnownTopics.load(encoder, load_calibration, topics, spec) if topics else None
-    conditions = compile_where(options.where, fields)
-    reader = SpanReader(backend, index, frozenset(options.speakers), conditions)
-    store, small_talk = ClauseStore(options.seed, options.capacity), SmallTalk.load(encoder)
+    conditions = compile_where(values["where"], fields)
+    reader = SpanReader(backend, index, frozenset(values["speakers"]), conditions)
+    store, small_talk = ClauseStore(values["seed"], capacity), SmallTalk.load(encoder)
     scan = ClauseScan(reader, store, known_topics, small_talk)
-    scan.run(spec.dimension, prior, options.least_words)
+    scan.run(spec.dimension, prior, values["least_words"])
     return scan
 
 

@@ -12,13 +12,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from hybrid_search.parameters import check_number
 from hybrid_search.phrases.grouping.clauses import normalize_rows
 from hybrid_search.phrases.grouping.linkage import cluster_vectors, find_telling_words
 from hybrid_search.phrases.grouping.phrase_table import PhraseTable
 from hybrid_search.phrases.grouping.types import Occurrence, PhraseGroup, Wording
 from hybrid_search.phrases.grouping.word_tree import split_words
 from hybrid_search.phrases.types import Integers
-from hybrid_search.search.parameters import check_number
 from hybrid_search.text.types import Floats
 
 LARGEST_SAMPLE = 5_000

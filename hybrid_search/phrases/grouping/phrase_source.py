@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hybrid_search.errors import UsageError
+from hybrid_search.parameters import check_phrase
 from hybrid_search.phrases.grouping.types import Occurrence
 from hybrid_search.phrases.match import Match
-from hybrid_search.search.parameters import check_phrase
 
 PhraseSource: TypeAlias = "str | Path | Iterable[str] | Iterable[Match]"
 """A file, or phrases, or matches."""

@@ -6,27 +6,22 @@ The answer is exact: every span of every passage is compared with the phrase, as
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.ingest.shards import ALL_DOCUMENTS
+from hybrid_search.parameters import check_phrase, complete
 from hybrid_search.phrases.blocks import read_blocks, score_blocks
 from hybrid_search.phrases.grouping.clauses import find_similar
 from hybrid_search.phrases.grouping.span_reader import SpanReader
 from hybrid_search.phrases.grouping.types import Occurrence, SimilarPhrase
 from hybrid_search.phrases.grouping.word_tree import normalize
-from hybrid_search.search.parameters import (
-    check_context,
-    check_integer,
-    check_number,
-    check_phrase,
-)
+from hybrid_search.phrases.grouping_options import SimilarOptions
 from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.text.filters import compile_where
@@ -36,36 +31,6 @@ _log = logging.getLogger(__name__)
 
 MOST_WORDINGS = 50_000
 """Different wordings in memory: about 80 MB with vectors of 288 numbers."""
-
-COSINE_RANGE = "a number from -1 to 1"
-
-
-@dataclass(frozen=True, slots=True)
-class SimilarOptions:
-    """Which wordings are returned.
-
-    Attributes:
-        size: How many, 1 to 1,000.
-        min_cosine: Spans with a smaller cosine are left out, -1..1.
-        fold: Wordings with at least this cosine with each other are one, -1..1.
-        speakers: Only what these speakers say counts; empty for all.
-        where: Only documents with this metadata count, as in `hybrid_search.query`.
-        context: A text that holds the phrase, to say in which sense it is meant.
-    """
-
-    size: int = 20
-    min_cosine: float = 0.6
-    fold: float = 0.85
-    speakers: tuple[str, ...] = ()
-    where: Mapping[str, Any] | None = None
-    context: str | None = None
-
-    def check(self) -> None:
-        """Raise UsageError for a value that is not allowed."""
-        check_integer("size", self.size, 1, 1_000)
-        check_number("min_cosine", self.min_cosine, COSINE_RANGE, -1.0, 1.0)
-        check_number("fold", self.fold, COSINE_RANGE, -1.0, 1.0)
-        check_context("context", self.context)
 
 
 def find_similar_phrases(
@@ -84,14 +49,14 @@ def find_similar_phrases(
     IndexMissingError, ModelError for an index of another model.
     """
     check_phrase("phrase", phrase)
-    options.check()
+    values = complete(SimilarOptions, options, "Client.similar")
     spec, fields = backend.read_head(index)
     encoder = match_encoder_to_index(encoder, index, spec)
-    vector = query_vector(encoder, phrase, options.context)
-    conditions = compile_where(options.where, fields)
-    reader = SpanReader(backend, index, frozenset(options.speakers), conditions)
+    vector = query_vector(encoder, phrase, values["context"])
+    conditions = compile_where(values["where"], fields)
+    reader = SpanReader(backend, index, frozenset(values["speakers"]), conditions)
     choose = partial(
-        find_similar, phrase=vector, prior=span_prior(encoder), least_cosine=options.min_cosine
+        find_similar, phrase=vector, prior=span_prior(encoder), least_cosine=values["min_cosine"]
     )
     wordings, damaged = _Wordings(), 0
     blocks = read_blocks(backend.scan_codes(index), ALL_DOCUMENTS)
@@ -100,7 +65,7 @@ def find_similar_phrases(
         for row, place in reader.read(block.passages, spans):
             wordings.add(place, spans.vectors[row])
     _warn(damaged + len(reader.damaged), wordings.least_cosine, index)
-    return list(_fold(wordings.sort(), options.size, options.fold))
+    return list(_fold(wordings.sort(), values["size"], values["fold"]))
 
 
 @dataclass(slots=True, eq=False)
