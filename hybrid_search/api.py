@@ -7,8 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from hybrid_search.search.hit import Span
 from hybrid_search.search.query import Query, QueryOptions, expand_options
-from hybrid_search.search.result import Result, Span
+from hybrid_search.search.result import Result
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client

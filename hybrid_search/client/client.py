@@ -23,6 +23,7 @@ from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
 from hybrid_search.search.calibration import SCORE, Calibration
 from hybrid_search.search.document_view import DocumentView
+from hybrid_search.search.hit import Span
 from hybrid_search.search.parameters import check_phrase, check_text
 from hybrid_search.search.query import (
     DOCUMENT_SPANS,
@@ -31,7 +32,7 @@ from hybrid_search.search.query import (
     RequestOptions,
     expand_options,
 )
-from hybrid_search.search.result import Result, Span
+from hybrid_search.search.result import Result
 from hybrid_search.text.types import Document
 
 if TYPE_CHECKING:

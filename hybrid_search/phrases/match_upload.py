@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.match_formats import read_matches
+from hybrid_search.phrases.match_rows import read_matches
 from hybrid_search.phrases.report.counts import find_date_field
 from hybrid_search.phrases.surroundings import Surroundings, read_sentence
 from hybrid_search.search.document_view import DocumentView

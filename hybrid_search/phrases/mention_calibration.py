@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_search.backends.types import IndexSpec
-from hybrid_search.phrases.topics import Topic, Topics
+from hybrid_search.phrases.topic import Topic
+from hybrid_search.phrases.topics import Topics
 from hybrid_search.phrases.tuning import Tuning, read_tuning
 from hybrid_search.search.calibration import (
     MEASURED,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.encoder.base import Encoder
-from hybrid_search.phrases.topics import Topic, Topics
+from hybrid_search.phrases.topic import Topic
+from hybrid_search.phrases.topics import Topics
 from hybrid_search.search.phrase_vector import query_vectors
 from hybrid_search.text.types import Floats
 

@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from hybrid_search.errors import UsageError, show_value
-from hybrid_search.phrases.topics import Topic
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.search import parameters
 from hybrid_search.text.filters import check_where
 

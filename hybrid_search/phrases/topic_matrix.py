@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.phrases.mention_calibration import MentionMap
-from hybrid_search.phrases.topics import Topic, Topics
+from hybrid_search.phrases.topic import Topic
+from hybrid_search.phrases.topics import Topics
 from hybrid_search.phrases.types import Integers
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.phrase_vector import query_vectors

@@ -15,8 +15,9 @@ from hybrid_search.phrases.judged_spans import ScoredJudgment, score_judgments
 from hybrid_search.phrases.judgments import Judgment
 from hybrid_search.phrases.logistic import USUAL_SLOPE, Labels, Scores
 from hybrid_search.phrases.mention_calibration import MentionMap
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.phrases.topic_matrix import build_matrix
-from hybrid_search.phrases.topics import Topic, Topics
+from hybrid_search.phrases.topics import Topics
 from hybrid_search.phrases.tuning import Tuning, tune
 from hybrid_search.search import pipeline
 from hybrid_search.search.calibration import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hybrid_search.search.result import Hit
+from hybrid_search.search.hit import Hit
 
 OWN_KEY = "hybrid_search"
 """The key of the metadata that has the spans, offsets and scores; all others are the caller's."""

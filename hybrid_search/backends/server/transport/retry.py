@@ -12,13 +12,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hybrid_search.backends.server.transport.base import TRANSIENT_STATUSES
 from hybrid_search.errors import AccessError, ServerError
 from hybrid_search.observability import tracing
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+TRANSIENT_STATUSES = (0, 408, 429, 502, 503, 504)
+"""Statuses of failures that pass by themselves.
+
+The connection was lost (0), or the server is busy, starting, or behind a gateway that lost it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
