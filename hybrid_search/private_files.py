@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
@@ -37,9 +38,33 @@ def create_file(path: Path) -> int:
     return _open(path, os.O_WRONLY | os.O_CREAT | exclusive)
 
 
+def replace_file(path: Path, data: bytes) -> None:
+    """Write `data` to `path` in place of an earlier file, and wait for the disk.
+
+    A kill or a full disk leaves the earlier file as it was; the latter is an OSError.
+    """
+    unfinished = path.with_name(f"{path.name}.new")
+    with FileIO(create_file(unfinished), "wb") as file:
+        write_all(file, data)
+        flush_to_disk(file)
+    unfinished.replace(path)
+
+
 def append_to_file(path: Path) -> int:
     """Open the file `path` for appending, and return its descriptor; a symbolic link fails."""
     return _open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+
+def write_all(file: FileIO, data: bytes) -> None:
+    """Write all of `data`: an unbuffered file may write only a part, e.g. on a full disk."""
+    unwritten = memoryview(data)
+    while unwritten:
+        unwritten = unwritten[file.write(unwritten) :]
+
+
+def flush_to_disk(file: FileIO) -> None:
+    """Wait until what was written to `file` is on the disk."""
+    os.fsync(file.fileno())
 
 
 def create_empty_file(path: Path) -> None:

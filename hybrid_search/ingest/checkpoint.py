@@ -14,14 +14,13 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from hybrid_search.errors import IndexStoreError, UsageError
-from hybrid_search.ingest.rejects import Rejects, flush_to_disk, write_all
+from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.types import SourceLine
-from hybrid_search.private_files import create_file
+from hybrid_search.private_files import replace_file
 
 SECONDS = 1.0
 """Minimum time between two writes of the checkpoint, since each waits for the disk."""
@@ -124,12 +123,8 @@ class Checkpoint:
         return saved == {**self._identities.get(source, {}), "lines": saved["lines"]}
 
     def _write(self, state: dict[str, Any]) -> None:
-        temporary = self.file.with_name(f"{self.file.name}.new")
         with self._translate_write_errors():
-            with FileIO(create_file(temporary), "wb") as file:
-                write_all(file, json.dumps(state).encode())
-                flush_to_disk(file)
-            temporary.replace(self.file)
+            replace_file(self.file, json.dumps(state).encode())
 
     @contextmanager
     def _translate_write_errors(self) -> Iterator[None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from hybrid_search.errors import IndexStoreError, UsageError
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Reason
 from hybrid_search.ingest.types import SourceLine
-from hybrid_search.private_files import append_to_file, create_file
+from hybrid_search.private_files import append_to_file, create_file, flush_to_disk, write_all
 
 MAX_DOCUMENT_BYTES = 40 * 1024 * 1024
 """Maximum bytes of JSON for the line of an entry: 10 MB of text fit in any usual form.
@@ -213,15 +212,3 @@ def parse_entry(data: bytes) -> dict[str, Any] | None:
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
     return entry if is_valid else None
-
-
-def write_all(file: FileIO, data: bytes) -> None:
-    """Write all of `data`: an unbuffered file may write only a part, e.g. on a full disk."""
-    unwritten = memoryview(data)
-    while unwritten:
-        unwritten = unwritten[file.write(unwritten) :]
-
-
-def flush_to_disk(file: FileIO) -> None:
-    """Flush `file` to disk."""
-    os.fsync(file.fileno())

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.rejects import write_all
-from hybrid_search.private_files import append_to_file
+from hybrid_search.private_files import append_to_file, flush_to_disk, write_all
 
 ANSWERS = ("yes", "no")
 
@@ -87,7 +86,7 @@ def append_judgments(path: Path, judgments: Iterable[Judgment]) -> None:
         with FileIO(append_to_file(path), "ab") as file:
             _end_last_line(path, file)
             write_all(file, lines.encode())
-            os.fsync(file.fileno())
+            flush_to_disk(file)
     except OSError as error:
         raise UsageError(
             f"judgments cannot be written to {path} ({error.strerror}): free space, or name "

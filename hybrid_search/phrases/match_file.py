@@ -20,10 +20,15 @@ from typing import Any, Self
 
 from hybrid_search.backends.types import Position
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.rejects import flush_to_disk, write_all
 from hybrid_search.phrases.match_formats import ENCODERS
 from hybrid_search.phrases.types import MinedBlock, UnlikelySpans
-from hybrid_search.private_files import append_to_file, create_file
+from hybrid_search.private_files import (
+    append_to_file,
+    create_file,
+    flush_to_disk,
+    replace_file,
+    write_all,
+)
 
 CHECKPOINT_SECONDS = 1.0
 """Between two writes of the checkpoint, at least: each waits for the disk."""
@@ -158,13 +163,9 @@ class MatchFile:
 
     def _write_checkpoint(self) -> None:
         state: dict[str, Any] = {"run": self._run_key, "progress": asdict(self.progress)}
-        unfinished = self._checkpoint.with_name(f"{self._checkpoint.name}.new")
         with self._translate_errors():
             flush_to_disk(self._file)
-            with FileIO(create_file(unfinished), "wb") as file:
-                write_all(file, json.dumps(state).encode())
-                flush_to_disk(file)
-            unfinished.replace(self._checkpoint)
+            replace_file(self._checkpoint, json.dumps(state).encode())
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:

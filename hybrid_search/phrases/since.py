@@ -12,14 +12,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from io import FileIO
 from pathlib import Path
 
 from hybrid_search.backends.base import Backend, WriteOrderBackend, WriteTimeBackend
 from hybrid_search.backends.types import Position, ScannedPassage
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.rejects import flush_to_disk, write_all
-from hybrid_search.private_files import create_file
+from hybrid_search.private_files import replace_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +128,8 @@ def write_mark(matches_file: Path, mark: RunMark) -> None:
         UsageError: If it cannot be written.
     """
     path = mark_path(matches_file)
-    unfinished = path.with_name(f"{path.name}.new")
     try:
-        with FileIO(create_file(unfinished), "wb") as file:
-            write_all(file, json.dumps(asdict(mark)).encode() + b"\n")
-            flush_to_disk(file)
-        unfinished.replace(path)
+        replace_file(path, json.dumps(asdict(mark)).encode() + b"\n")
     except OSError as error:
         raise UsageError(f"{path} cannot be written ({error.strerror}): free space") from error
 

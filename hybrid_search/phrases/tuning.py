@@ -14,14 +14,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.rejects import write_all
 from hybrid_search.phrases.alpha_tuning import TunedAlpha
 from hybrid_search.phrases.logistic import (
     USUAL_SLOPE,
@@ -37,7 +35,7 @@ from hybrid_search.phrases.logistic import (
     measure_concordance,
 )
 from hybrid_search.phrases.topic import Topic
-from hybrid_search.private_files import create_file
+from hybrid_search.private_files import replace_file
 from hybrid_search.search.calibration import Calibration
 
 FEWEST = 20
@@ -237,11 +235,8 @@ def write_tuning(path: Path, tuning: Tuning) -> None:
     Raises:
         UsageError: If it cannot be written.
     """
-    unfinished = path.with_name(f"{path.name}.new")
     try:
-        with FileIO(create_file(unfinished), "wb") as file:
-            write_all(file, json.dumps(tuning.to_dict(), indent=1).encode() + b"\n")
-        unfinished.replace(path)
+        replace_file(path, json.dumps(tuning.to_dict(), indent=1).encode() + b"\n")
     except OSError as error:
         raise UsageError(f"{path} cannot be written ({error.strerror}): free space") from error
 

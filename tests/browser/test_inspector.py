@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from hybrid_search.client import Client
+from hybrid_search.encoder import SHIPPED
 from hybrid_search.phrases.judgments import read_judgments
 from tests.browser.conftest import HOSTILE, MARKUP
 from tests.helpers.service import RunningService
@@ -276,7 +277,7 @@ def test_a_call_is_compared_with_itself_in_another_index(
     page.click(".compare")
     page.wait_for_selector("#pane-index-1")
     names = page.locator("#pane-index-1 option").all_text_contents()
-    assert names == [f"{name} (slice-minilm-l6)" for name in ("calls", "hostile", "short")]
+    assert names == [f"{name} ({SHIPPED.name})" for name in ("calls", "hostile", "short")]
     with page.expect_response("**/v1/documents/**index=short**"):
         page.select_option("#pane-index-1", "short")
     expected = service.get(

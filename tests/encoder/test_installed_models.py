@@ -48,14 +48,14 @@ def refusal_message(model: str | Path) -> str:
 
 
 def test_without_a_model_the_shipped_one_is_used() -> None:
-    assert find_model(None) == find_model("") == find_model("slice-minilm-l6") == SHIPPED
+    assert find_model(None) == find_model("") == find_model(SHIPPED.name) == SHIPPED
 
 
 def test_a_model_is_found_by_its_name_and_not_imported(site: Path) -> None:
     folder = install_acme(site)
     assert find_model("acme-small") == folder
     assert [(model.name, model.distribution, model.folder) for model in list_models()] == [
-        ("slice-minilm-l6", DISTRIBUTION, SHIPPED),
+        (SHIPPED.name, DISTRIBUTION, SHIPPED),
         ("acme-small", "acme-models", folder),
     ]
 
@@ -81,7 +81,7 @@ def test_an_unknown_name_is_answered_with_those_there_are(site: Path) -> None:
     install_acme(site)
     assert refusal_message("acme-smal") == (
         "there is no model 'acme-smal', neither installed nor as a folder. Installed: "
-        "slice-minilm-l6, acme-small. Choose one of these, install the package that offers it, or "
+        f"{SHIPPED.name}, acme-small. Choose one of these, install the package that offers it, or "
         "give the path of a model folder"
     )
 
@@ -103,8 +103,8 @@ def test_two_distributions_that_offer_one_name_are_both_named(site: Path) -> Non
 
 
 def test_the_name_of_the_shipped_model_is_taken(site: Path) -> None:
-    install_distribution(site, "acme-models", "slice-minilm-l6", "acme_small")
-    assert f"is offered by {DISTRIBUTION} and by acme-models" in refusal_message("slice-minilm-l6")
+    install_distribution(site, "acme-models", SHIPPED.name, "acme_small")
+    assert f"is offered by {DISTRIBUTION} and by acme-models" in refusal_message(SHIPPED.name)
     assert find_model(None) == SHIPPED
 
 
@@ -170,8 +170,8 @@ def test_an_index_is_used_with_the_model_that_wrote_it_unless_another_is_chosen(
     assert found["plan"]["model"] == "acme-small"
     assert invoke_cli("verify", *store).status == 0
     message = "HYBRID_SEARCH_MODEL=acme-small"
-    assert message in invoke_cli("query", "refund", "--model", "slice-minilm-l6", *store).error
-    monkeypatch.setenv("HYBRID_SEARCH_MODEL", "slice-minilm-l6")
+    assert message in invoke_cli("query", "refund", "--model", SHIPPED.name, *store).error
+    monkeypatch.setenv("HYBRID_SEARCH_MODEL", SHIPPED.name)
     assert message in invoke_cli("query", "refund", *store).error
 
 
@@ -189,4 +189,4 @@ def test_one_client_searches_indexes_of_several_models(site: Path) -> None:
             (match,) = client.mine(topics, index=index)
             assert match.text == client.open_document("a", "money back", index=index).spans[0].text
             assert client.similar("money back", index=index, min_cosine=0.1)[0].count == 1
-        assert models == ["slice-minilm-l6", "acme-small"]
+        assert models == [SHIPPED.name, "acme-small"]

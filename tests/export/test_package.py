@@ -16,6 +16,8 @@ from hybrid_search.encoder.installed_models import GROUP
 from hybrid_search.encoder.model_folder import read
 from tests.helpers.installed_distribution import install_distribution
 
+PACKAGE = SHIPPED.name.replace("-", "_")
+
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
@@ -62,17 +64,17 @@ def test_the_files_of_the_model_are_packed_and_nothing_else(model: Path) -> None
     (model / ".hidden").write_text("")
     (model / "folder").mkdir()
     package.main(["--model", str(model), "--out", "project"])
-    names = {path.name for path in Path("project/slice_minilm_l6").iterdir()}
+    names = {path.name for path in Path("project", PACKAGE).iterdir()}
     model_files = {path.name for path in SHIPPED.iterdir()}
     assert names == model_files - {"README.md"} | {"__init__.py"}
 
 
 def test_a_packed_model_can_be_packed_again(model: Path) -> None:
     package.main(["--model", str(model), "--out", "first"])
-    folder = Path("first/slice_minilm_l6")
+    folder = Path("first", PACKAGE)
     shutil.copy("first/README.md", folder)
     package.main(["--model", str(folder), "--out", "second"])
-    assert read(Path("second/slice_minilm_l6")) == read(folder)
+    assert read(Path("second", PACKAGE)) == read(folder)
 
 
 def test_a_file_that_is_too_large_is_refused(model: Path) -> None:

@@ -97,6 +97,8 @@ ALLOWED_IMPORTERS = {
     "charset_normalizer": {"ingest.sources.encodings"},
     "pyarrow": {"ingest.sources.arrow_tables", "phrases.match_parquet", "phrases.matches"},
     "sklearn": {"phrases.grouping.linkage"},
+    "jinja2": {"phrases.report.page"},
+    "markupsafe": {"phrases.report.page"},
     "webvtt": {"ingest.sources.formats.subtitles"},
     "yaml": {"phrases.topic_file"},
     "pydantic": {

@@ -116,7 +116,7 @@ def test_the_wheel_holds_the_product_its_model_and_its_sample_and_nothing_else(
         DISTRIBUTION.replace("-", "_"),  # its .dist-info
     }
     expected_files = {"py.typed", "sample/calls.jsonl", "sample/topics.jsonl"} | {
-        f"models/slice-minilm-l6/{file}"
+        f"models/{SHIPPED.name}/{file}"
         for file in ("int8.onnx", "weights.data", "tokenizer.json", "encoder.json")
     }
     expected_files |= {

@@ -213,7 +213,8 @@ def test_a_model_that_did_not_write_the_index_is_one_error_with_both_fingerprint
         assert f"fingerprint {model_fingerprint!r} (model another)" in error
         assert model_fingerprint.startswith("0000000000000000")
         assert error.endswith(
-            "Use the model of the index, which is installed (HYBRID_SEARCH_MODEL=slice-minilm-l6), "
+            "Use the model of the index, which is installed"
+            f" (HYBRID_SEARCH_MODEL={SHIPPED.name}), "
             "or ingest into a new index."
         )
     assert read_indexed_numbers() == {"before": 1, "behind": None}

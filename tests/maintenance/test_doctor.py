@@ -98,9 +98,12 @@ def test_the_model_and_the_distribution_that_offers_it_are_told(
     monkeypatch.syspath_prepend(str(site))
     checks = run_checks(sample_url, model="acme-small")
     assert states_not_ok(checks) == {}
-    assert f"slice-minilm-l6, from distribution acme-models, in {folder}" in checks["model"].found
+    assert (
+        f"{encoder.SHIPPED.name}, from distribution acme-models, in {folder}"
+        in checks["model"].found
+    )
     assert checks["models"].found == (
-        f"installed: slice-minilm-l6 (from {DISTRIBUTION}), acme-small (from acme-models)"
+        f"installed: {encoder.SHIPPED.name} (from {DISTRIBUTION}), acme-small (from acme-models)"
     )
     (folder / "encoder.json").unlink()
     checks = run_checks(sample_url)

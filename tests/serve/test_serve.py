@@ -366,7 +366,7 @@ def test_an_index_of_a_model_that_is_not_there_is_told_and_its_name_is_in_the_lo
         answer = service.post("/v1/query", {"phrase": PHRASE})
         assert_problem(answer, 409, "its log says which")
         service.stop()
-        assert any("slice-minilm-l6" in line for line in service.log)
+        assert any(SHIPPED.name in line for line in service.log)
 
 
 def test_browsers_are_told_to_load_nothing_from_elsewhere(service: RunningService) -> None:

@@ -100,6 +100,11 @@ class MatchCounts:
     values: ValueCounts = field(default_factory=dict)
 
     @property
+    def mentions(self) -> int:
+        """How many mentions of all topics."""
+        return sum(topic.mentions for topic in self.topics.values())
+
+    @property
     def most_in_a_week(self) -> int:
         """In how many documents of one week a topic is at most; at least 1."""
         return max((n for topic in self.topics.values() for n in topic.weeks.values()), default=1)

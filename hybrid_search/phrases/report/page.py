@@ -1,6 +1,6 @@
-"""The page of a report: everything that comes from a call is escaped, and nothing is loaded.
+"""Render the report's page from ``page.html.jinja``, which escapes what comes from calls.
 
-Its policy allows no script and only the one style sheet that is in it, by its hash.
+The page loads nothing. Its policy allows no script and, by its hash, the one style sheet in it.
 """
 
 from __future__ import annotations
@@ -8,18 +8,26 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
 
 from hybrid_search.observability.escapes import blank_controls
 from hybrid_search.phrases.match import Match
 from hybrid_search.phrases.missed_mentions import MissedMentions
 from hybrid_search.phrases.report.charts import (
+    HEIGHT,
     MOST_LINES,
-    draw_columns,
-    draw_key,
-    draw_lines,
-    draw_share,
+    WIDTH,
+    Column,
+    Point,
+    lay_columns,
+    lay_lines,
 )
 from hybrid_search.phrases.report.counts import (
     FEWEST_RISING,
@@ -33,44 +41,61 @@ MOST_PAIRS = 20
 MOST_VALUES = 12
 """Rows of a table of pairs, and of one of values; the rest is added up."""
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1f; --paper: #fff; --soft: #5c5c66; --line: #d9d9e0;
-  --bar: #2f6f9f; --mark: #ffe27a; --second: #b4520a; --third: #4a7a1e; }
-@media (prefers-color-scheme: dark) { :root { --ink: #ececf1; --paper: #17171a; --soft: #a3a3ad;
-  --line: #3a3a42; --bar: #6fb1de; --mark: #6b5600; --second: #f0954a; --third: #9ccb66; } }
-body { font: 16px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 60rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; } h3 { font-size: 1rem; }
-a { color: var(--bar); } p, figcaption, .soft { color: var(--soft); }
-polyline { fill: none; stroke: var(--bar); stroke-width: 2; stroke-linejoin: round; }
-.line-1 { stroke: var(--second); stroke-dasharray: 7 3; } .line-2 { stroke: var(--third);
-  stroke-dasharray: 2 3; } .line-3 { stroke: var(--ink); stroke-width: 1; }
-.line-4 { stroke: var(--soft); stroke-dasharray: 10 3 2 3; }
-.keys { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; }
-.keys svg { display: inline-block; width: 30px; vertical-align: middle; }
-figure { margin: 0; max-width: 42rem; } svg { display: block; width: 100%; height: auto; }
-rect { fill: var(--bar); } .rest { fill: var(--line); } line { stroke: var(--soft); }
-table { border-collapse: collapse; width: 100%; } th { text-align: left; font-weight: 600; }
-th, td { padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; }
-.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-td svg { min-width: 4rem; margin-top: .45rem; } mark { background: var(--mark); color: inherit; }
-.scroll { overflow-x: auto; } .scroll td { overflow-wrap: break-word; }
-th { overflow-wrap: normal; }
-.mentions .document { min-width: 6rem; }
-.mentions .speaker { min-width: 5rem; max-width: 12rem; overflow-wrap: break-word; }
-@media (max-width: 40rem) { .mentions tr { display: block; padding: .4rem 0;
-  border-bottom: 1px solid var(--line); } .mentions thead { display: none; }
-  .mentions td { display: inline; border: 0; padding-right: .5rem; }
-  .mentions td.words { display: block; } }
-"""
-
-Cells = Sequence[str]
-"""The cells of a row of a table, in HTML."""
-
+FOLDER = "hybrid_search.phrases.report"
 
 Missed = Mapping[str, MissedMentions | None]
 """How many mentions of each topic are probably below the threshold, where that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trends:
+    """A plot of the topics that are in most documents, a line each, week by week."""
+
+    names: Sequence[str]
+    lines: Sequence[Sequence[Point]]
+    caption: str
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two topics in the same documents, as a count and as a share of the rarer one's documents."""
+
+    first: str
+    second: str
+    count: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRow:
+    """A value of a field with its count, and its share of the value's own total if known."""
+
+    value: str
+    count: int
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueTable:
+    """The most frequent values of a field, and what the others add up to."""
+
+    shown: Sequence[ValueRow]
+    other_values: int
+    other_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSection:
+    """The part of the page about one topic."""
+
+    name: str
+    counts: TopicCounts
+    caption: str
+    columns: Sequence[Column]
+    speakers: ValueTable | None
+    fields: Mapping[str, ValueTable]
+    mentions: Sequence[tuple[Match, Surroundings]]
 
 
 def build_page(
@@ -89,184 +114,52 @@ def build_page(
         index: The name of the index.
         missed: How many mentions are probably missed.
     """
-    body = [
-        f"<h1>Mentions in {_text(index)}</h1>",
-        f"<p>{_describe(counts)} {_text(origin)}</p>",
-        *_overview(counts, missed),
-        *_weeks(counts),
-        *_rising(counts),
-        *_pairs(counts),
-    ]
-    for number, (name, topic) in enumerate(counts.topics.items()):
-        body += _topic_section(f"topic-{number}", name, topic, counts, sentences)
-    return f'<!doctype html>\n<html lang="en">\n<head>\n{_head(index)}</head>\n<body>\n<main>\n' + (
-        "\n".join(body) + "\n</main>\n</body>\n</html>\n"
+    topics = [_describe_topic(name, counts, sentences) for name in counts.topics]
+    trends, pairs, weeks = _plot_trends(counts), _list_pairs(counts), counts.list_weeks()
+    return _template().render(
+        counts=counts,
+        weeks=weeks,
+        trends=trends,
+        pairs=pairs,
+        topics=topics,
+        origin=origin,
+        index=index,
+        missed=missed,
     )
 
 
-def _head(index: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return (
-        '<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>Mentions in {_text(index)}</title>\n<style>{STYLE}</style>\n"
+@cache
+def _template() -> Template:
+    style = (files(FOLDER) / "page.css").read_text(encoding="utf-8")
+    digest = hashlib.sha256(style.encode()).digest()
+    environment = Environment(
+        loader=PackageLoader(FOLDER, ""),
+        autoescape=True,
+        finalize=_show,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    environment.globals |= {
+        "HEIGHT": HEIGHT,
+        "WIDTH": WIDTH,
+        "fewest_rising": FEWEST_RISING,
+        "style": Markup(style),  # noqa: S704 (our own file)
+        "style_digest": base64.b64encode(digest).decode(),
+        "weeks_before": WEEKS_BEFORE,
+    }
+    environment.filters |= {
+        "clock": _clock,
+        "percent": "{:.1%}".format,
+        "tenths": "{:.1f}".format,
+        "thousands": "{:,}".format,
+    }
+    return environment.get_template("page.html.jinja")
 
 
-def _describe(counts: MatchCounts) -> str:
-    mentions = sum(topic.mentions for topic in counts.topics.values())
-    weeks = counts.list_weeks()
-    dates = f" Weeks are counted by {_text(counts.date_field)}" if counts.date_field else ""
-    dates += f", from {weeks[0]} to {weeks[-1]}." if weeks else "." * bool(dates)
-    undated = f" {counts.undated:,} documents have no date." if weeks and counts.undated else ""
-    return (
-        f"{mentions:,} mentions of {len(counts.topics):,} topics in {counts.documents:,} documents."
-        f"{dates}{undated}"
-    )
-
-
-def _overview(counts: MatchCounts, missed: Missed) -> Iterator[str]:
-    """Yield the table of all topics."""
-    yield "<h2>Topics</h2>"
-    rows = []
-    for number, (name, topic) in enumerate(counts.topics.items()):
-        share = len(topic.calls) / max(counts.documents, 1)
-        rows.append(
-            (
-                f'<a href="#topic-{number}">{_text(name)}</a>',
-                f"{topic.mentions:,}",
-                f"{topic.expected:,.1f}",
-                _text(missed.get(name) or "not known"),
-                f"{len(topic.calls):,}",
-                f"{share:.1%}",
-                draw_share(share, f"{share:.1%} of all documents"),
-            )
-        )
-    heads = ("topic", "mentions", "expected right", "missed", "documents", "share", "plot")
-    yield _table(heads, rows)
-    yield (
-        '<p class="soft">Expected right is the sum of the probabilities. Missed is the same sum '
-        "over what is below the threshold, with the interval that holds 95 of 100 times. Bars are "
-        "shares, and each is as long as its column at 100 %.</p>"
-    )
-
-
-def _weeks(counts: MatchCounts) -> Iterator[str]:
-    """Yield a plot of the topics that are in most documents, a line each, week by week."""
-    weeks = counts.list_weeks()
-    dated = [(name, topic) for name, topic in counts.topics.items() if topic.weeks]
-    dated.sort(key=lambda item: -item[1].weeks.total())
-    lines = {name: [topic.weeks[week] for week in weeks] for name, topic in dated[:MOST_LINES]}
-    if len(weeks) < 2 or len(lines) < 2:
-        return
-    most = max(max(line) for line in lines.values())
-    caption = f"Documents by week, {weeks[0]} to {weeks[-1]}; at most {most:,} in a week"
-    keys = (f"<li>{draw_key(number)} {_text(name)}</li>" for number, name in enumerate(lines))
-    rest = f" The {MOST_LINES} most frequent topics." if len(dated) > MOST_LINES else ""
-    yield "<h2>Week by week</h2>"
-    yield f"<figure>{draw_lines(list(lines.values()), caption)}"
-    yield f'<figcaption>{caption}.{rest}</figcaption><ul class="keys">{"".join(keys)}</ul></figure>'
-
-
-def _rising(counts: MatchCounts) -> Iterator[str]:
-    if len(counts.list_weeks()) < 2:
-        return
-    week = counts.list_weeks()[-1]
-    yield "<h2>Rising topics</h2>"
-    yield (
-        f"<p>Documents with a mention in the latest week, from {week}, which may be incomplete, "
-        f"and in a mean week of the {WEEKS_BEFORE} before. Only topics in at least {FEWEST_RISING} "
-        "documents of the latest week that are surely more frequent (95 %).</p>"
-    )
-    rows = [
-        (_text(row.topic), f"{row.latest:,}", f"{row.before:,.2f}", f"{row.least_factor:,.1f}")
-        for row in counts.list_rising()
-    ]
-    heads = ("topic", "latest", "before", "at least so many times")
-    yield _table(heads, rows) if rows else "<p>None surely rises.</p>"
-
-
-def _pairs(counts: MatchCounts) -> Iterator[str]:
-    if not counts.pairs:
-        return
-    yield "<h2>Topics in the same document</h2>"
-    rows = []
-    for (first, second), count in list(counts.pairs.items())[:MOST_PAIRS]:
-        rarer = min(len(counts.topics[name].calls) for name in (first, second))
-        rows.append((_text(first), _text(second), f"{count:,}", f"{count / rarer:.0%}"))
-    yield _table(("topic", "and", "documents", "of the rarer"), rows)
-
-
-def _topic_section(
-    anchor: str,
-    name: str,
-    topic: TopicCounts,
-    counts: MatchCounts,
-    sentences: Mapping[Match, Surroundings],
-) -> Iterator[str]:
-    yield f'<section>\n<h2 id="{anchor}">{_text(name)}</h2>'
-    yield f"<p>{topic.mentions:,} mentions in {len(topic.calls):,} documents.</p>"
-    weeks = counts.list_weeks()
-    if topic.weeks:
-        bars = [(f"week from {week}", topic.weeks[week]) for week in weeks]
-        most = max(topic.weeks.values())
-        caption = f"Documents by week, {weeks[0]} to {weeks[-1]}; at most {most:,} in a week"
-        plot = draw_columns(bars, caption, counts.most_in_a_week)
-        yield f"<figure>{plot}<figcaption>{caption}.</figcaption></figure>"
-    if set(topic.speakers) - {""}:
-        speakers = Counter({speaker or "none": n for speaker, n in topic.speakers.items()})
-        totals = Counter(dict.fromkeys(speakers, topic.mentions))
-        yield _value_table("speaker", "mentions", "of all mentions", speakers, totals)
-    for field, values in topic.fields.items():
-        if values:
-            totals = counts.values.get(field, Counter())
-            yield _value_table(field, "documents", "of its documents", values, totals)
-    yield from _mention_table(topic, sentences)
-    yield "</section>"
-
-
-def _value_table(
-    field: str, unit: str, share_unit: str, values: Counter[str], totals: Counter[str]
-) -> str:
-    """Return the most frequent values of a field, each with its share of its own total."""
-    rows = []
-    most_frequent = values.most_common(MOST_VALUES)
-    for value, count in most_frequent:
-        share = min(1.0, count / totals[value]) if totals[value] else None
-        words = "" if share is None else f"{share:.1%}"
-        bar = "" if share is None else draw_share(share, f"{words} {share_unit}")
-        rows.append((_text(value), f"{count:,}", words, bar))
-    rest = values.total() - sum(count for _, count in most_frequent)
-    if rest:
-        rows.append((f"{len(values) - len(most_frequent):,} others", f"{rest:,}", "", ""))
-    table = _table((_text(field), unit, share_unit, "plot"), rows)
-    return f"<h3>By {_text(field)}</h3>{table}"
-
-
-def _mention_table(topic: TopicCounts, sentences: Mapping[Match, Surroundings]) -> Iterator[str]:
-    mentions = topic.list_likeliest()
-    if not mentions:
-        return
-    yield "<h3>Mentions</h3>"
-    if topic.mentions > len(mentions):
-        yield f"<p>The {len(mentions):,} most probable of {topic.mentions:,}.</p>"
-    rows = []
-    heads = ("probability", "document", "speaker", "time", "words")
-    for match in mentions:
-        around = sentences.get(match, Surroundings("", match.text, ""))
-        marked = f"{_text(around.before)}<mark>{_text(around.text)}</mark>{_text(around.after)}"
-        cells = (f"{match.probability:.2f}", match.id, match.speaker or "", _clock(match.start_ms))
-        small = "".join(
-            f'<td class="soft {head}">{_text(cell)}</td>'
-            for head, cell in zip(heads, cells, strict=False)
-        )
-        rows.append(f'<tr>{small}<td class="words">{marked}</td></tr>')
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    yield f'<table class="mentions"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
-    yield "</table>"
+def _show(value: object) -> object:
+    """Return text without the characters that a screen obeys; what the template made stays."""
+    return value if isinstance(value, Markup) else blank_controls(str(value))
 
 
 def _clock(milliseconds: int | None) -> str:
@@ -277,20 +170,63 @@ def _clock(milliseconds: int | None) -> str:
     return f"{minutes}:{seconds:02d}"
 
 
-def _table(heads: Cells, rows: Iterable[Cells]) -> str:
-    """Return a table; cells of digits stand on the right."""
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    body = "".join(f"<tr>{''.join(map(_cell, cells))}</tr>" for cells in rows)
-    # a table that is wider than a small screen is scrolled, also by keyboard
-    opening = f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
-    return f"{opening}<tbody>{body}</tbody></table></div>"
+def _plot_trends(counts: MatchCounts) -> Trends | None:
+    """Return the plot; None if there is one week or one topic only."""
+    weeks = counts.list_weeks()
+    dated = [(name, topic.weeks) for name, topic in counts.topics.items() if topic.weeks]
+    if len(weeks) < 2 or len(dated) < 2:
+        return None
+    dated.sort(key=lambda item: -item[1].total())
+    lines = {name: [by_week[week] for week in weeks] for name, by_week in dated[:MOST_LINES]}
+    caption = _caption(counts, max(map(max, lines.values())))
+    return Trends(list(lines), lay_lines(list(lines.values())), caption, len(dated) - len(lines))
 
 
-def _cell(html: str) -> str:
-    is_number = bool(html) and not html.strip("0123456789.,%")
-    return f'<td class="number">{html}</td>' if is_number else f"<td>{html}</td>"
+def _caption(counts: MatchCounts, most: int) -> str:
+    weeks = counts.list_weeks()
+    return f"Documents by week, {weeks[0]} to {weeks[-1]}; at most {most:,} in a week"
 
 
-def _text(value: object) -> str:
-    """Return a text from a call, a topic or a name so that it is nothing but text."""
-    return escape(blank_controls(str(value)))
+def _list_pairs(counts: MatchCounts) -> list[Pair]:
+    calls = {name: len(topic.calls) for name, topic in counts.topics.items()}
+    return [
+        Pair(first, second, count, count / min(calls[first], calls[second]))
+        for (first, second), count in islice(counts.pairs.items(), MOST_PAIRS)
+    ]
+
+
+def _describe_topic(
+    name: str, counts: MatchCounts, sentences: Mapping[Match, Surroundings]
+) -> TopicSection:
+    topic = counts.topics[name]
+    bars = [(f"week from {week}", topic.weeks[week]) for week in counts.list_weeks()]
+    caption = _caption(counts, max(topic.weeks.values())) if topic.weeks else ""
+    columns = lay_columns(bars, counts.most_in_a_week) if topic.weeks else []
+    fields = {
+        field: _count_values(values, counts.values.get(field, Counter()))
+        for field, values in topic.fields.items()
+        if values
+    }
+    mentions = [
+        (match, sentences.get(match, Surroundings("", match.text, "")))
+        for match in topic.list_likeliest()
+    ]
+    return TopicSection(name, topic, caption, columns, _count_speakers(topic), fields, mentions)
+
+
+def _count_speakers(topic: TopicCounts) -> ValueTable | None:
+    """Return the mentions by speaker; None if no mention has a speaker."""
+    if not set(topic.speakers) - {""}:
+        return None
+    speakers = Counter({speaker or "none": count for speaker, count in topic.speakers.items()})
+    return _count_values(speakers, Counter(dict.fromkeys(speakers, topic.mentions)))
+
+
+def _count_values(values: Counter[str], totals: Counter[str]) -> ValueTable:
+    """Return the most frequent values of a field, each with its share of its own total."""
+    shown = [
+        ValueRow(value, count, min(1.0, count / totals[value]) if totals[value] else None)
+        for value, count in values.most_common(MOST_VALUES)
+    ]
+    rest = values.total() - sum(row.count for row in shown)
+    return ValueTable(shown, len(values) - len(shown), rest)

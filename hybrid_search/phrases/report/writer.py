@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from io import FileIO
 from itertools import islice
 from pathlib import Path
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.errors import DocumentMissingError, UsageError
-from hybrid_search.ingest.rejects import write_all
 from hybrid_search.ingest.shards import Shard
 from hybrid_search.phrases.match import Match
 from hybrid_search.phrases.match_rows import read_matches
@@ -25,7 +23,7 @@ from hybrid_search.phrases.report.counts import (
 from hybrid_search.phrases.report.page import build_page
 from hybrid_search.phrases.run import MiningSummary
 from hybrid_search.phrases.surroundings import Surroundings, read_sentence
-from hybrid_search.private_files import create_file
+from hybrid_search.private_files import replace_file
 from hybrid_search.search.document_view import DocumentView
 from hybrid_search.text.name_lists import list_names
 
@@ -91,11 +89,8 @@ def write_report(
         index,
         summary.estimate_missed(),
     )
-    unfinished = path.with_name(f"{path.name}.new")
     try:
-        with FileIO(create_file(unfinished), "wb") as file:
-            write_all(file, page.encode("utf-8", "replace"))
-        unfinished.replace(path)
+        replace_file(path, page.encode("utf-8", "replace"))
     except OSError as error:
         raise UsageError(
             f"the report cannot be written to {path} ({error.strerror}): free space, or name "
