@@ -36,10 +36,12 @@ from hybrid_search.errors import (
 )
 from hybrid_search.phrases.match import Match
 from hybrid_search.phrases.matches import Matches
-from hybrid_search.phrases.topics import Topic, Topics
+from hybrid_search.phrases.topic import Topic
+from hybrid_search.phrases.topics import Topics
 from hybrid_search.search.document_view import DocumentView
+from hybrid_search.search.hit import Hit, Span, TurnPlace
 from hybrid_search.search.query import QueryOptions
-from hybrid_search.search.result import Hit, Result, Span, TurnPlace
+from hybrid_search.search.result import Result
 
 if TYPE_CHECKING:
     from hybrid_search.async_client import AsyncClient

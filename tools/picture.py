@@ -57,7 +57,7 @@ FORMAT = """\
 """
 """As rich's own, without the web font that it loads."""
 
-SCORE = re.compile(r"(?<=[;>])\d+\.\d{2,3}")
+SCORE = re.compile(r"(?:(?<=&#160;)|(?<=>))\d+\.\d{2,3}")
 """A score in the picture. The last digits depend on the processor's int8 instructions."""
 
 HITS = re.compile(r"(?<=of&#160;)\d+(?=&#160;hits)")

@@ -17,7 +17,8 @@ from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.errors import HybridSearchError
 from hybrid_search.ingest.document_parser import parse
-from hybrid_search.search.result import Hit, Result
+from hybrid_search.search.hit import Hit
+from hybrid_search.search.result import Result
 from hybrid_search.text.types import Document
 
 COUNT, SHORT_COUNT = 10_000, 60

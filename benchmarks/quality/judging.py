@@ -18,7 +18,7 @@ from benchmarks.quality.intent_labels import JudgedMentions
 from hybrid_search.phrases.judging_queue import CandidateSample, JudgingQueue
 from hybrid_search.phrases.judging_run import LEAST_PROBABILITY
 from hybrid_search.phrases.logistic import calibration_error
-from hybrid_search.phrases.topics import Topic
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.phrases.tuning import Tuning, tune
 from hybrid_search.search.calibration import Calibration
 

@@ -30,7 +30,7 @@ from benchmarks.quality.intent_topics import build_topics
 from benchmarks.quality.judging import MEASURED_FROM
 from hybrid_search import connect
 from hybrid_search.phrases.logistic import calibration_error, fit_logistic
-from hybrid_search.phrases.topics import Topic
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.search.calibration import MENTIONS, MOVED_MENTIONS
 from hybrid_search.search.pipeline import match_encoder_to_index
 

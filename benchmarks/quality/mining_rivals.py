@@ -21,7 +21,7 @@ from benchmarks.quality.turns import score_bm25
 from benchmarks.quality.vectors import means
 from hybrid_search.encoder import Encoder
 from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.topics import Topic
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.search.types import Scores
 
 # fmt: off

@@ -35,7 +35,7 @@ from hybrid_search.phrases.missed_mentions import (
     estimate_missed,
 )
 from hybrid_search.phrases.run import MiningSummary
-from hybrid_search.phrases.topics import Topic
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.phrases.tuning import FEWEST, Tuning, fit_map
 from hybrid_search.phrases.types import UnlikelySpans
 

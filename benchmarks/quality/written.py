@@ -28,7 +28,7 @@ from benchmarks.quality.turns import score_bm25
 from benchmarks.quality.vectors import means
 from hybrid_search.encoder import Encoder
 from hybrid_search.encoder.base import span_prior
-from hybrid_search.search.result import Span
+from hybrid_search.search.hit import Span
 from hybrid_search.search.span_search import best_spans
 from hybrid_search.search.types import Scores
 from hybrid_search.text.span_prior import SpanPrior

@@ -17,7 +17,7 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.passage_codec import parse_passage_id, passage_id
 from hybrid_search.backends.types import Candidates, Request
-from hybrid_search.text.token_codes import best_passages
+from hybrid_search.text.best_passages import best_passages
 
 Cosines = Mapping[str, Mapping[str, float]]
 """The best cosine of every passage, by phrase and passage."""

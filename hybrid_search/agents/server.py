@@ -117,9 +117,9 @@ def _answer_error(message: str) -> mcp_types.CallToolResult:
 
 
 def serve_stdio(options: ServeOptions, open_client: OpenClient, place: str) -> None:
-    """Answer on standard output what comes by standard input, until that ends.
+    """Answer requests from standard input on standard output, until the input ends.
 
-    Whatever else would be printed goes to standard error.
+    Anything else that is printed goes to standard error.
     """
     asyncio.run(_serve_stdio(options, open_client, place))
 

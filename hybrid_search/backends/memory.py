@@ -38,10 +38,10 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.backends.window import choose_window
 from hybrid_search.errors import IndexMissingError, InputError, UsageError
+from hybrid_search.text.best_passages import best_passages
 from hybrid_search.text.filters import Condition, Scalar, leaves, matches_condition, new_fields
 from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.terms import query_terms
-from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import Entry, Metadata, TokenCodes
 
 K1, B = 1.2, 0.75

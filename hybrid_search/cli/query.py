@@ -93,7 +93,7 @@ def _write_result(result: Result, form: str) -> None:
     elif form == "csv":
         from hybrid_search.search.result_rows import format_csv
 
-        print(blank_controls(format_csv(result)), end="")
+        print(blank_controls(format_csv(result.hits)), end="")
     else:
         from hybrid_search.cli.show_result import show_result
 

@@ -15,12 +15,13 @@ from rich.text import Text
 from hybrid_search.cli import options
 from hybrid_search.observability.escapes import blank_controls, escape_controls
 from hybrid_search.search.excerpts import Excerpt, list_excerpts
-from hybrid_search.search.result import Hit, Result, Span, format_parts
+from hybrid_search.search.hit import Hit, Span, format_parts
+from hybrid_search.search.result import Result
 
 if TYPE_CHECKING:
     from hybrid_search.phrases.match import Match
     from hybrid_search.phrases.surroundings import Surroundings
-    from hybrid_search.phrases.topics import Topic
+    from hybrid_search.phrases.topic import Topic
     from hybrid_search.search.document_view import DocumentView
 
 MARK = "bold black on yellow"

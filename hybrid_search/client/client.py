@@ -27,8 +27,9 @@ from hybrid_search.parameters import check_phrase, check_text, complete, expand_
 from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
 from hybrid_search.search.calibration import SCORE, Calibration
 from hybrid_search.search.document_view import DocumentView
+from hybrid_search.search.hit import Span
 from hybrid_search.search.query import DocumentOptions, Query, QueryOptions, SpanOptions
-from hybrid_search.search.result import Result, Span
+from hybrid_search.search.result import Result
 from hybrid_search.text.types import Document
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
 """Work on a Ray cluster: `connection` joins one, `allocation` shares it, `actors` do the work.
 
-What an actor does is its user's: the executor of ingest encodes in them, mining scores in them.
+The executor of ingest encodes in actors, and mining scores in them.
 """

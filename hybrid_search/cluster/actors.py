@@ -23,7 +23,7 @@ from hybrid_search.errors import HybridSearchError, WorkerError
 T = TypeVar("T")
 
 AHEAD = 3
-"""Jobs under way for each actor: one that it does, one that waits, one on its way back."""
+"""Jobs under way for each actor: one running, one waiting, one on its way back."""
 
 RETRIES = 3
 """How often a job is tried again if its actor dies. Ray restarts the actor each time; a job that
@@ -34,17 +34,17 @@ kills every actor must not go on for ever.
 class Actors:
     """Equal actors on the cluster that this process joins, used in a ``with`` block.
 
-    The end of the block frees what the actors take, and leaves a cluster that was joined for it.
+    The end of the block frees the actors' resources, and leaves the cluster if it was joined here.
 
     Args:
         worker: The class whose instances the actors hold.
         make_arguments: Returns the arguments of its constructor for the device that was allocated.
         device: One of `hybrid_search.encoder.devices.DEVICES`.
-        workers: How many actors; None for as many as the cluster has room for.
+        workers: The number of actors; None for as many as the cluster has room for.
 
     Raises:
         MissingExtraError: If Ray is not installed.
-        UsageError: If there is no room for so many actors.
+        UsageError: If the cluster has no room for them.
         WorkerError: If the cluster cannot be joined.
     """
 
@@ -81,14 +81,14 @@ class Actors:
         self._actors += [actor.remote(*self._arguments) for _ in range(allocation.workers)]
 
     def call_all(self, method: str) -> list[Any]:
-        """Return what a method without arguments returns in each actor."""
+        """Call a method without arguments in each actor, and return the results."""
         return [
             self._fetch(reference)
             for reference in [getattr(actor, method).remote() for actor in self._actors]
         ]
 
     def map(self, method: str, jobs: Iterable[tuple[T, Any]]) -> Iterator[tuple[T, Any]]:
-        """Yield each job with what a method returns for its argument, in the order of `jobs`.
+        """Yield each job with the method's result for its argument, in the order of `jobs`.
 
         Only a few jobs are taken ahead. Arrays in a result are in memory that Ray's processes
         share: they are not copied on their way here, and are read-only.
@@ -97,7 +97,7 @@ class Actors:
             method: The method of the worker.
             jobs: Pairs of a job, which stays in this process, and the method's argument.
 
-        An error of ours in an actor is raised here as it is; any other is a WorkerError.
+        An error of this project in an actor is raised here; any other becomes a WorkerError.
         """
         pending_jobs: deque[_PendingJob[T]] = deque()
         for job, argument in jobs:
@@ -129,7 +129,7 @@ class Actors:
         return pending.job, self._fetch(pending.reference)
 
     def _fetch(self, reference: Any) -> Any:
-        """Return the result of a call, or raise its error as one of ours."""
+        """Return the result of a call, or raise its error as an error of this project."""
         errors = self._ray.exceptions
         try:
             return self._ray.get(reference)

@@ -1,4 +1,4 @@
-"""How many workers a cluster gives, on which device, and what each takes of it."""
+"""The number of workers that a cluster gives, their device, and the resources of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybrid_search.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class WorkerAllocation:
-    """How many workers there are, on which device, and what each takes of the cluster."""
+    """The number of workers, their device, and the resources of each."""
 
     workers: int
     device: str
@@ -25,12 +25,12 @@ class WorkerAllocation:
         """Return one worker a GPU if the device allows it and the cluster has any, else one a core.
 
         Args:
-            resources: What the cluster has, by Ray's names.
+            resources: The cluster's resources, by Ray's names.
             device: One of `DEVICES`.
-            workers: How many workers are requested; None for as many as there is room for.
+            workers: The number of workers; None for as many as there is room for.
 
         Raises:
-            UsageError: If the device is unknown, or the cluster has no room for so many workers.
+            UsageError: If the device is unknown, or the cluster has no room for the workers.
         """
         if device not in DEVICES:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""Join the Ray cluster that ``RAY_ADDRESS`` names, else one that runs here or is started."""
+"""Join the Ray cluster of ``RAY_ADDRESS``, else the one on this machine, started if needed."""
 
 from __future__ import annotations
 

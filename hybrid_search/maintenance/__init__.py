@@ -1,4 +1,4 @@
-"""Commands that look after an installation and its indexes; none of them is used by a search.
+"""Commands that look after an installation and its indexes; no search uses them.
 
     plan/      estimate what indexing takes, from a sample of the documents that is encoded now
     doctor/    check the machine, the model, and the place of the indexes, with remedies

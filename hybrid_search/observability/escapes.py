@@ -45,7 +45,7 @@ def blank_controls(text: str) -> str:
 def defuse_cell(value: object) -> object:
     """Return a value of a CSV file; text that a spreadsheet would run as a formula gets a quote.
 
-    Spreadsheets run what begins with ``=``, ``+``, ``-`` or ``@``, also behind blanks.
+    Spreadsheets run text that begins with ``=``, ``+``, ``-`` or ``@``, also after blanks.
     """
     is_formula = isinstance(value, str) and _FORMULA.match(value)
     return f"'{value}" if is_formula else value

@@ -43,7 +43,7 @@ class TextFormatter(logging.Formatter):
     """Formats a record as one line for people, and its exception, if any, as lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # the library's name
-        """Return the line; what a terminal would obey is escaped."""
+        """Return the line, with characters that a terminal would obey escaped."""
         return escape_controls(super().formatMessage(record))
 
     def format(self, record: logging.LogRecord) -> str:

@@ -30,7 +30,7 @@ def count_traffic() -> Iterator[Traffic]:
 
 
 def note_answer(size: int) -> None:
-    """Add an answer of so many bytes, if anybody counts."""
+    """Add the bytes of an answer, if anybody counts."""
     traffic = _current.get()
     if traffic is not None:
         traffic.answer_bytes += size

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.phrases.judgments import Judgment
-from hybrid_search.phrases.topics import Topic
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.search.query import DEFAULTS
 
 ALPHAS = tuple(tenth / 10 for tenth in range(11))

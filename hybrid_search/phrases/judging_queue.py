@@ -1,10 +1,10 @@
 """Choose which span to ask about next: the one whose answer would tell most.
 
-That is uncertainty sampling (Lewis and Gale 1994, "A sequential algorithm for training text
-classifiers"): the span whose probability is nearest to 0.5 under the map as the answers so far
-have it. Two numbers are fitted, and spans at 0.5 alone say little of the slope; so every other
-question is at 0.18 or 0.82, between which a logistic's two parameters are estimated best
-(D-optimality, Minkin 1987). The topic with the fewest answers is asked about first.
+This is uncertainty sampling (Lewis and Gale 1994, "A sequential algorithm for training text
+classifiers"): the span whose probability is nearest to 0.5 under the map fitted to the answers so
+far. Spans at 0.5 alone say little of the slope, so every other question is near 0.18 or 0.82, where
+a logistic's two parameters are estimated best (D-optimality, Minkin 1987). The topic with the
+fewest answers comes first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Place = tuple[str, str, int, int]
 
 
 def match_place(match: Match) -> Place:
-    """Return what is judged of a match."""
+    """Return the span of a match that is judged."""
     return match.topic, match.id, match.start, match.end
 
 
@@ -96,7 +96,7 @@ class CandidateSample:
 
 @dataclass(slots=True)
 class _TopicState:
-    """The spans of one topic, in order, and what was said of them."""
+    """The spans of one topic, in order, with their answers."""
 
     matches: Sequence[Match]
     scores: Scores
@@ -130,7 +130,7 @@ class JudgingQueue:
 
     Args:
         matches: Candidates with their probabilities by the map of mining, of several topics.
-        judgments: What was said of spans before; these are not asked about again.
+        judgments: Earlier answers; their spans are not asked about again.
     """
 
     def __init__(self, matches: Sequence[Match], judgments: Iterable[Judgment] = ()) -> None:
@@ -182,7 +182,7 @@ class JudgingQueue:
         self._topics[match.topic].skipped.add(self._step("skip", match))
 
     def drop(self, match: Match) -> None:
-        """Take a span of the queue out of it, as one that cannot be shown; that is no step."""
+        """Remove a span that cannot be shown from the queue; this does not count as a step."""
         self.skip(match)
         self._steps.pop()
 

@@ -23,12 +23,12 @@ def build_queue(
     judgments: Sequence[Judgment],
     report: Report | None = None,
 ) -> JudgingQueue:
-    """Return the spans to judge, drawn from all that are not quite unlikely.
+    """Return the spans to judge, drawn from all with a probability worth asking about.
 
     Args:
         open_blocks: Mines topics.
-        topics: The topics, whose own thresholds do not count here.
-        judgments: What was said before, of these and perhaps of other topics.
+        topics: The topics; their own thresholds are ignored.
+        judgments: Earlier answers, about these and perhaps other topics.
         report: Called with the progress.
     """
     lowered = [replace(topic, threshold=LEAST_PROBABILITY, precision=None) for topic in topics]

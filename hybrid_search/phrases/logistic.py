@@ -33,13 +33,13 @@ RIDGE = 1e-9
 
 
 USUAL_SLOPE = 17.0
-"""The slope that few labels leave as it is, for a model without a measured map."""
+"""The usual slope for a model without a measured map."""
 
 SPREAD_OF_SLOPES = 0.5
 """The standard deviation of the prior, as a share of the usual slope.
 
-Of the slopes of labelled intents, each fitted by itself, it is 0.3; chosen by what 20 judgments
-of each gave (`benchmarks.quality.judging`).
+The slopes of labelled intents, fitted one by one, have 0.3; chosen by the results of 20 judgments
+each (`benchmarks.quality.judging`).
 """
 
 
@@ -88,7 +88,7 @@ def estimate_covariance(
 
     Args:
         calibration: The fit. Its log odds are ``intercept + slope * score``.
-        scores: What it was fitted to, float64 ``[n]``.
+        scores: The scores that it was fitted to, float64 ``[n]``.
         usual_slope: The mean of the prior of the slope.
 
     Returns:

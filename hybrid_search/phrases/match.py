@@ -16,17 +16,17 @@ class Match:
         phrase: The phrase of the topic that the words are nearest to.
         id: The document's id.
         turn: The number of the turn that holds it, from 0.
-        speaker: The speaker of the turn, if it has one.
+        speaker: The speaker of the turn, if known.
         start: Where the words begin in the document's text.
         end: Where they end.
         text: The words.
         cosine: Their cosine with the phrase, -1..1.
         probability: How likely they express the topic, 0..1.
-        start_ms: When the words begin, in milliseconds, if the turn says so.
+        start_ms: When the words begin, in milliseconds, if the turn has times.
         end_ms: When they end.
         metadata: All keys of the document but id, text and turns.
         model: The fingerprint of the model that the cosine comes from.
-        times: Where the times come from, as in `Span`.
+        times: The origin of the times, as in `Span`.
     """
 
     topic: str
@@ -46,5 +46,5 @@ class Match:
     times: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the match as it stands in JSON."""
+        """Return the match as a JSON object."""
         return {name: getattr(self, name) for name in self.__slots__}

@@ -28,8 +28,8 @@ class MatchBuilder:
         matrix: The topics and their phrases.
         conditions: The conditions of each topic on a document's metadata.
         model: The fingerprint of the model.
-        damaged: The keys of passages that were left out, because what is stored is damaged.
-        speakers: How many mentions each speaker said, before conditions were looked at.
+        damaged: The keys of passages that were left out because they are damaged.
+        speakers: The number of mentions of each speaker, before conditions are checked.
     """
 
     backend: Backend
@@ -43,10 +43,10 @@ class MatchBuilder:
     def build(
         self, mentions: Sequence[Mention], passages: Mapping[int, ScannedPassage]
     ) -> list[Match | None]:
-        """Return the match of each mention, None if it is not one.
+        """Return the match of each mention, or None.
 
-        That is so if a condition of its topic does not hold, or its passage is damaged, or has been
-        deleted meanwhile. `passages` has each by its number in the run.
+        None if a condition of its topic does not hold, or if its passage is damaged or was deleted
+        since. `passages` maps numbers in the run to passages.
         """
         numbers = dict.fromkeys(mention.passage for mention in mentions)
         keys = [passages[number].key for number in numbers]

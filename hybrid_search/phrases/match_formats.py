@@ -1,7 +1,6 @@
-"""The forms in which matches are written: JSON lines, CSV and Parquet.
+"""The formats in which matches are written: JSON lines, CSV and Parquet.
 
 CSV and Parquet have a column for each attribute of a `Match`; metadata is JSON in them.
-JSON lines can be read again.
 """
 
 from __future__ import annotations
@@ -9,18 +8,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from hybrid_search.errors import UsageError
 from hybrid_search.observability.escapes import defuse_cell
 from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.match_rows import flatten
 
 COLUMNS = tuple(Match.__slots__)
-
-BATCH_ROWS = 10_000
-"""Rows of a Parquet file that are in memory at once."""
 
 
 def to_jsonl(matches: Sequence[Match]) -> bytes:
@@ -33,8 +29,7 @@ def to_csv(matches: Sequence[Match]) -> bytes:
     """Return one row a line, without the header; formulas are defused."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    rows = (_flatten(match.to_dict()).values() for match in matches)
-    writer.writerows(map(defuse_cell, row) for row in rows)
+    writer.writerows(map(defuse_cell, row.values()) for row in flatten(matches))
     return buffer.getvalue().encode()
 
 
@@ -73,46 +68,3 @@ def check_format(name: str, out: Path | None) -> None:
         if out is None:
             raise UsageError("format is 'parquet', which needs a file: add --out FILE")
         from hybrid_search.phrases import match_parquet  # noqa: F401 (raises MissingExtraError)
-
-
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file of JSON lines with the columns of a table."""
-    with path.open("rb") as lines:
-        for line in lines:
-            yield _flatten(json.loads(line))
-
-
-def flatten(matches: Iterable[Match]) -> Iterator[dict[str, Any]]:
-    """Yield matches as rows of a table."""
-    for match in matches:
-        yield _flatten(match.to_dict())
-
-
-def read_matches(path: Path) -> Iterator[Match]:
-    """Yield the matches of a file of JSON lines.
-
-    Raises:
-        UsageError: If it cannot be read, or a line is not a match.
-    """
-    try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                yield _parse(line, path, number)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}): name a file of matches") from (
-            error
-        )
-
-
-def _parse(line: bytes, path: Path, number: int) -> Match:
-    try:
-        values = json.loads(line)
-        return Match(**{name: values[name] for name in Match.__slots__})
-    except (ValueError, LookupError, TypeError) as error:
-        raise UsageError(
-            f"{path}:{number} is not a match: it needs {', '.join(Match.__slots__)}"
-        ) from error
-
-
-def _flatten(fields: dict[str, Any]) -> dict[str, Any]:
-    return {**fields, "metadata": json.dumps(fields["metadata"], ensure_ascii=False)}

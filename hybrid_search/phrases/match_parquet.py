@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hybrid_search.errors import MissingExtraError
 from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.match_formats import BATCH_ROWS, flatten, read_rows
+from hybrid_search.phrases.match_rows import flatten, read_rows
 from hybrid_search.system import install_command
 
 try:
@@ -18,6 +18,9 @@ except ModuleNotFoundError as missing:
     raise MissingExtraError(
         f"Parquet files need pyarrow: {install_command('parquet')}"
     ) from missing
+
+BATCH_ROWS = 10_000
+"""Rows of a Parquet file that are in memory at once."""
 
 SCHEMA = pa.schema(
     [

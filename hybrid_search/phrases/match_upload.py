@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.match_formats import read_matches
+from hybrid_search.phrases.match_rows import read_matches
 from hybrid_search.phrases.report.counts import find_date_field
 from hybrid_search.phrases.surroundings import Surroundings, read_sentence
 from hybrid_search.search.document_view import DocumentView
@@ -19,7 +19,7 @@ from hybrid_search.text.filters import leaves
 from hybrid_search.text.values import FORMS
 
 MARKS = ("«", "»")
-"""What stands around the words in ``marked``: no product takes it for anything but text."""
+"""The marks around the words in ``marked``, which every product shows as text."""
 
 BATCH_DOCUMENTS = 50
 """Documents that are read together, for the sentences of their matches."""
@@ -32,7 +32,7 @@ ReadDocuments = Callable[[Sequence[str]], Mapping[str, DocumentView]]
 
 
 class MatchSink(Protocol):
-    """Where matches are written as a set."""
+    """A place where the matches of topics are written as a set."""
 
     def write(self, run: str, matches: Iterator[dict[str, Any]]) -> int:
         """Write matches with the mark of a run, and return how many."""
@@ -55,8 +55,8 @@ def upload_matches(
     Args:
         sink: The index of matches.
         matches_file: All matches of these topics, in JSON lines.
-        topics: The names of all topics; one without a match in the file has none afterwards.
-        read_documents: Returns those documents of some ids that exist, by id.
+        topics: The names of all topics; the earlier matches of each are removed.
+        read_documents: Returns the existing documents among some ids, by id.
         date_field: The field with the time of a call; None for the first whose values are dates.
 
     Returns:
@@ -77,7 +77,7 @@ def _build_documents(
     while batch := list(islice(matches_by_document, BATCH_DOCUMENTS)):
         views = read_documents([name for name, _ in batch])
         for name, matches in batch:
-            # of one that was deleted since, the words are all that is known
+            # if the document was deleted since, only the words are known
             view = views.get(name) or DocumentView(name, "", (), {})
             for match in matches:
                 document = _build_document(match, read_sentence(view, match), date_field)
@@ -100,9 +100,9 @@ def _build_document(match: Match, around: Surroundings, date_field: str | None) 
 
 
 def list_labels(metadata: Mapping[str, Any]) -> list[str]:
-    """Return the texts and truth values in metadata as ``name: value``, to be counted by.
+    """Return the texts and truth values in metadata as ``name: value``, for counting.
 
-    Dates, long texts and numbers are none: their values hardly repeat.
+    Dates, long texts and numbers are left out: their values hardly repeat.
     """
     labels = []
     for name, kind, value in leaves(metadata):

@@ -1,4 +1,4 @@
-"""The map from scores to probabilities that holds for a topic: tuned, else measured, else rough."""
+"""The map from scores to probabilities of a topic: tuned, else measured, else rough."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_search.backends.types import IndexSpec
-from hybrid_search.phrases.topics import Topic, Topics
+from hybrid_search.phrases.topic import Topic
+from hybrid_search.phrases.topics import Topics
 from hybrid_search.phrases.tuning import Tuning, read_tuning
 from hybrid_search.search.calibration import (
     MEASURED,
@@ -23,7 +24,7 @@ from hybrid_search.search.calibration import (
 _log = logging.getLogger(__name__)
 
 TUNED_WITH_OTHERS = "tuned with others"
-"""Where the map of a topic comes from, if its own judgments are too few; else as for a query."""
+"""The source of a topic's map if its own judgments are too few; the others are a query's."""
 
 DESCRIPTIONS = {
     TUNED: "by its own judgments",
@@ -31,7 +32,7 @@ DESCRIPTIONS = {
     MEASURED: "as measured for the model",
     ROUGH: "a rough order: for this model none were measured, so nobody knows what is missed",
 }
-"""What is said of each of them."""
+"""A description of each source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,12 @@ class MentionMap:
     Attributes:
         calibration: The map.
         source: `TUNED`, `TUNED_WITH_OTHERS`, `MEASURED` or `ROUGH`.
-        covariance: How far its intercept and slope may be off: the variance of the intercept, the
-            covariance, and the variance of the slope. A map for many topics may be off by what
-            tells topics apart, the `spread` of the measured map.
+        covariance: The errors of its intercept and slope: the variance of the intercept, the
+            covariance, and the variance of the slope. For a map of many topics they include how
+            much topics differ, the `spread` of the measured map.
         threshold: The least probability for the topic's wanted precision, if judgments gave one.
-        is_known: Whether its probabilities are right on average. Rough ones are not, nor those
-            tuned by answers that do not go with the score.
+        is_known: Whether its probabilities are right on average. A rough map is not known, nor a
+            map tuned by answers that do not go with the score.
     """
 
     calibration: Calibration
@@ -58,12 +59,12 @@ class MentionMap:
 
 @dataclass(frozen=True, slots=True)
 class MentionMaps:
-    """The maps of all topics: those of a tuning, and one for topics without.
+    """The maps of all topics: the tuned ones, and one for all others.
 
     Attributes:
         default: The map of a topic that was not tuned.
         tuning: The tuning that is used, if there is one.
-        tuning_file: Where it lies.
+        tuning_file: The file of the tuning.
     """
 
     default: MentionMap
@@ -86,7 +87,7 @@ class MentionMaps:
         )
 
     def to_dict(self, topics: Topics) -> dict[str, Any]:
-        """Return where the probabilities of topics come from, as it stands in JSON."""
+        """Return the origin of the probabilities of topics, as a JSON object."""
         return {
             "source": TUNED if self.tuning else self.default.source,
             "file": str(self.tuning_file) if self.tuning_file else None,
@@ -117,13 +118,13 @@ def choose_maps(
 ) -> MentionMaps:
     """Return the maps of topics.
 
-    A tuning of another model is not used, and none with feedback; a warning says so.
+    A tuning of another model is not used, nor any with feedback; a warning says so.
 
     Args:
         topics: The topics, with the file of their tuning if they were read from a file.
         spec: The spec of the index.
         load_calibration: Returns the maps of the model.
-        has_prior: Whether scores have a prior in them, as for the measured map.
+        has_prior: Whether scores include a prior, as in the measured map.
         has_feedback: Whether the phrases are moved by feedback, which no tuning knows.
     """
     path = topics.tuning_file
@@ -154,12 +155,12 @@ def _spread_of_intercepts(slope: float, spread: float) -> float:
 def find_query_map(
     tuning_file: Path, fingerprint: str, phrases: Sequence[str]
 ) -> Calibration | None:
-    """Return the map of the topic with exactly these phrases, else that of all other topics.
+    """Return the map of the topic with exactly these phrases, else the map of all other topics.
 
     A tuning of another model is not used, and a warning says so.
 
     Args:
-        tuning_file: What `hybrid-search tune` has written.
+        tuning_file: The file that `hybrid-search tune` wrote.
         fingerprint: The model of the index.
         phrases: The phrases of a query.
     """

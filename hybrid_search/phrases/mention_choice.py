@@ -1,7 +1,7 @@
-"""Choose the mentions among the spans that are near enough: at most one for each clause.
+"""Choose mentions among the spans that are near enough: at most one for each clause.
 
-Two spans of a topic exclude each other if they touch the same clause. The best goes first, then the
-best of those that it leaves, and so on; all topics and documents at once, round by round.
+Two spans of a topic exclude each other if they touch the same clause. The best is chosen first,
+then the best of the remaining ones, and so on; all topics and documents at once, round by round.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ def choose_mentions(
 ) -> tuple[list[Mention], list[Mention]]:
     """List the mentions among the candidates, in the order of documents, places and topics.
 
-    A clause whose best span is nearest to a phrase that is not meant has no mention.
+    A clause whose best span is nearest to a phrase under `not` has no mention.
 
     Args:
         candidates: All candidates of some whole documents.
         matrix: The topics.
 
     Returns:
-        The mentions, and what would be mentions if the thresholds were lower.
+        The mentions, and the spans that would be mentions with lower thresholds.
     """
     best = candidates.select(choose_rows(candidates))
     meant = best.select(matrix.is_meant[best.phrases])
@@ -78,8 +78,8 @@ def choose_rows(candidates: Candidates) -> Integers:
 def _find_chains(candidates: Candidates) -> Integers:
     """Return the number of each candidate's chain, int64 ``[n]``.
 
-    Only those of one chain exclude each other: it is a run of candidates of one topic and document
-    of which each touches a clause that one before it touches too.
+    Only candidates of the same chain exclude each other. A chain is a run of candidates of one
+    topic and document in which each touches a clause that an earlier one touches.
     """
     order = np.lexsort((candidates.clause_starts, candidates.documents, candidates.topics))
     topics, documents = candidates.topics[order], candidates.documents[order]

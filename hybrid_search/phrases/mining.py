@@ -31,8 +31,9 @@ from hybrid_search.phrases.missed_mentions import LEAST_PROBABILITY, count_log_o
 from hybrid_search.phrases.phrase_feedback import add_feedback_to_topics
 from hybrid_search.phrases.scoring import ScoreBlocks, score_in_threads
 from hybrid_search.phrases.since import scan_passages
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.phrases.topic_matrix import TopicMatrix, build_matrix
-from hybrid_search.phrases.topics import Topic, Topics
+from hybrid_search.phrases.topics import Topics
 from hybrid_search.phrases.types import Candidates, Mention, MinedBlock, ScannedBlock, UnlikelySpans
 from hybrid_search.search.calibration import COSINE, SCORE, LoadCalibration
 from hybrid_search.search.no_hits import describe_empty_index

@@ -1,9 +1,9 @@
-"""How many mentions are below the threshold: the sum of the probabilities of what is there.
+"""Estimate the mentions below the threshold: the sum of the probabilities of the spans there.
 
-Mentions below the threshold are chosen as those above it are, at most one for each clause, and
-counted by their log odds. Their number has an interval by simulation: in each draw the map is moved
-as far as it may be off, and each is a mention with the probability that it then has (a
-Poisson-binomial number). What has a probability below `LEAST_PROBABILITY` is not looked at.
+Spans below the threshold are chosen like mentions above it, at most one for each clause, and
+counted by their log odds. Their number has an interval by simulation: each draw moves the map as
+far as it may be off, and then makes each span a mention with its probability (a Poisson-binomial
+number). Spans with a probability below `LEAST_PROBABILITY` are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hybrid_search.phrases.mention_calibration import MentionMap
 from hybrid_search.phrases.types import UnlikelySpans
 
 LEAST_PROBABILITY = 0.001
-"""Of labelled turns below it 1 in 5,000 is a mention."""
+"""Below it, 1 of 5,000 labelled turns is a mention."""
 
 BIN_WIDTH = 0.5
 """Log odds that are counted together; their middle stands for all, which is right to 1 in 100."""
@@ -33,13 +33,13 @@ DRAWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class MissedMentions:
-    """How many mentions of a topic are probably missed, and the interval of 95 draws of 100."""
+    """The number of mentions of a topic that are probably missed, and its 95 % interval."""
 
     expected: float
     interval: Interval
 
     def to_dict(self) -> dict[str, float]:
-        """Return the estimate as it stands in JSON."""
+        """Return the estimate as a JSON object."""
         low, high = self.interval
         return {"expected": round(self.expected, 1), "low": round(low), "high": round(high)}
 
@@ -56,10 +56,10 @@ def count_log_odds(probabilities: Scores) -> dict[int, int]:
 
 
 def estimate_missed(spans: UnlikelySpans, used_map: MentionMap) -> MissedMentions | None:
-    """Return how many of these are probably mentions; None if the map is not known well enough.
+    """Return how many of these spans are probably mentions; None if the map is only a rough one.
 
     Args:
-        spans: What is below a topic's threshold.
+        spans: The spans below a topic's threshold.
         used_map: The map that gave them their probabilities.
     """
     if not used_map.is_known:

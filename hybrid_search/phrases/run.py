@@ -18,7 +18,7 @@ from hybrid_search.phrases.types import MinedBlock, UnlikelySpans
 
 
 class OpenBlocks(Protocol):
-    """Begins to mine behind a position."""
+    """A function that mines from a position on."""
 
     def __call__(self, *, after: Position) -> Iterator[MinedBlock]:
         """Yield the blocks behind `after`, all for None."""
@@ -30,14 +30,14 @@ Report = Callable[["MiningSummary"], None]
 
 @dataclass(frozen=True, slots=True)
 class MiningSummary:
-    """What a run has done so far.
+    """The progress and the counts of a run.
 
     Attributes:
-        progress: What was looked at and written, by an earlier run that was killed as well.
-        resumed: How many documents that earlier run had done.
+        progress: What was read and written, also by an earlier run that was killed.
+        resumed: The number of documents of that earlier run.
         seconds: How long this run took.
         topics: The topics.
-        maps: What gave the probabilities; None before the first block.
+        maps: The maps that gave the probabilities; None before the first block.
     """
 
     progress: Progress
@@ -59,7 +59,7 @@ class MiningSummary:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts as they stand in JSON; a topic without a match has 0."""
+        """Return the counts as a JSON object; a topic without a match has 0."""
         matches = self.progress.matches
         return {
             "documents": self.progress.documents,
@@ -72,7 +72,7 @@ class MiningSummary:
         }
 
     def to_full_dict(self) -> dict[str, Any]:
-        """Return the counts with what is missed, and where the probabilities come from."""
+        """Return the counts, the estimate of missed mentions and the origin of probabilities."""
         missed = self.estimate_missed()
         return {
             **self.to_dict(),

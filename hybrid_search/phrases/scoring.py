@@ -1,4 +1,4 @@
-"""Where spans are scored: in threads of this process, or by the actors of a Ray cluster."""
+"""Score spans in threads of this process, or by the actors of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hybrid_search.phrases.types import Candidates, ScannedBlock
 from hybrid_search.text.span_prior import SpanPrior
 
 ScoredBlock = tuple[Candidates, int]
-"""What `find_candidates` returns: the candidates, and the number of damaged passages."""
+"""The result of `find_candidates`: the candidates, and the number of damaged passages."""
 
 
 class ScoreBlocks(Protocol):

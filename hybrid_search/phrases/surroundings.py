@@ -1,4 +1,4 @@
-"""The words around a match: the turn or the sentence that it stands in."""
+"""The text around a match: its turn or its sentence."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hybrid_search.search.document_view import DocumentView
 
 TURN_CHARACTERS = 400
 SENTENCE_CHARACTERS = 200
-"""The most that is shown before a match, and behind it."""
+"""Maximum characters shown on each side of a match."""
 
 NEIGHBOUR_CHARACTERS = 200
-"""The most that is shown of the turns before and behind that of a match."""
+"""Maximum characters shown of the turns before and after the match's own."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\n|(?<=[。！？])")
 ELLIPSIS = "… "
@@ -21,7 +21,7 @@ ELLIPSIS = "… "
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The words of a match, and the text before and behind them."""
+    """The words of a match, and the text before and after them."""
 
     before: str
     text: str
@@ -32,9 +32,9 @@ class Surroundings:
 
 
 def read_turn(view: DocumentView, match: Match) -> Surroundings:
-    """Return the turn around a match, cut `TURN_CHARACTERS` before and behind it.
+    """Return the turn around a match, cut to `TURN_CHARACTERS` on each side.
 
-    Of a document that has changed since, only the words are known.
+    If the document has changed since, only the words are returned.
     """
     if view.text[match.start : match.end] != match.text:
         return Surroundings("", match.text, "")
@@ -44,9 +44,9 @@ def read_turn(view: DocumentView, match: Match) -> Surroundings:
 
 
 def read_neighbours(view: DocumentView, match: Match) -> tuple[str, str]:
-    """Return the turns before and behind that of a match, each after its speaker; "" for none.
+    """Return the turns before and after a match's own, each after its speaker; "" if there is none.
 
-    Of a long one there is the end that is nearer to the match.
+    A long turn is cut to the part nearest to the match.
     """
     if view.text[match.start : match.end] != match.text:
         return "", ""

@@ -1,4 +1,4 @@
-"""Compare the phrases of topics with each other: what is too far apart, and what collides."""
+"""Compare the phrases of topics with each other: which are far apart, and which collide."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.encoder.base import Encoder
-from hybrid_search.phrases.topics import Topic, Topics
+from hybrid_search.phrases.topic import Topic
+from hybrid_search.phrases.topics import Topics
 from hybrid_search.search.phrase_vector import query_vectors
 from hybrid_search.text.types import Floats
 
 
 @dataclass(frozen=True, slots=True)
 class PhrasePair:
-    """Two phrases with their cosine; `topic` is that of the second one."""
+    """Two phrases with their cosine; `topic` is the topic of the second phrase."""
 
     phrase: str
     other: str
@@ -26,13 +27,13 @@ class PhrasePair:
 
 @dataclass(frozen=True, slots=True)
 class TopicDistances:
-    """How the phrases of a topic lie to each other and to those of other topics.
+    """The cosines of a topic's phrases with each other and with other topics' phrases.
 
     Attributes:
         topic: The topic's name.
         phrases: How many phrases it has.
         furthest: Its two phrases with the smallest cosine; None if it has one phrase.
-        nearest_not: The phrase that is not meant with the largest cosine; None without one.
+        nearest_not: The phrase under `not` with the largest cosine; None without one.
         nearest_other: The phrase of another topic with the largest cosine; None without one.
     """
 
@@ -50,7 +51,7 @@ class TopicDistances:
         return self.nearest_other.cosine > self.furthest.cosine
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the distances as they stand in JSON."""
+        """Return the distances as a JSON object."""
         return {**asdict(self), "collides": self.collides}
 
 

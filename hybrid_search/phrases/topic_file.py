@@ -26,7 +26,7 @@ from pydantic import (
 
 from hybrid_search import parameters
 from hybrid_search.errors import UsageError, show_value
-from hybrid_search.phrases.topics import Topic
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.text.filters import check_where
 
 MAX_FILE_BYTES = 4 * 1024 * 1024

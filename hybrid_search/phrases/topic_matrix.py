@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.phrases.mention_calibration import MentionMap
-from hybrid_search.phrases.topics import Topic, Topics
+from hybrid_search.phrases.topic import Topic
+from hybrid_search.phrases.topics import Topics
 from hybrid_search.phrases.types import Integers
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.phrase_vector import query_vectors
@@ -28,7 +29,7 @@ FindMap = Callable[[Topic], MentionMap]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicMatrix:
-    """One column for each phrase of each topic, those that are not meant included.
+    """One column for each phrase of each topic, including phrases that are not meant.
 
     Attributes:
         topics: The topics, by number.
@@ -38,7 +39,7 @@ class TopicMatrix:
         is_meant: False for the columns of phrases that are not meant, bool ``[columns]``.
         calibrations: The map from scores to probabilities of each topic.
         limits: The least score of a mention, by topic, float32 ``[topics]``.
-        scanned_limits: The least score of what is looked at; `limits`, or lower.
+        scanned_limits: The least score of a span that is considered; `limits`, or lower.
     """
 
     topics: Sequence[Topic]
@@ -69,10 +70,10 @@ def build_matrix(
     """Encode all phrases, and find the limits of each topic.
 
     Args:
-        encoder: Of the dimension of the index.
+        encoder: An encoder with the dimension of the index.
         topics: The topics.
         find_map: Returns the map of a topic.
-        scanned_probability: Spans that are at least as probable are looked at as well as mentions.
+        scanned_probability: Spans of at least this probability are considered besides mentions.
 
     Returns:
         The matrix. UsageError is raised if a phrase has no word.

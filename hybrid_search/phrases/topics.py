@@ -6,36 +6,12 @@ The forms that a user writes are validated in `topic_file`; the objects here are
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from hybrid_search.errors import UsageError
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """What is looked for: a name, the phrases that mean it, and conditions on a mention.
-
-    Attributes:
-        name: Names the topic in matches; no other topic of the file has it.
-        phrases: Ways of saying it. A span is as near to the topic as to the nearest of them.
-        not_phrases: What is not meant. A span that is nearer to one of them is no mention.
-        speakers: Only what these speakers say counts; empty for all.
-        where: Only documents with this metadata count, as in `hybrid_search.query`.
-        threshold: The least probability of a mention, 0..1; None for the default.
-        precision: The share of mentions that shall be right, 0..1; None if it is not given.
-        notes: For people.
-    """
-
-    name: str
-    phrases: tuple[str, ...]
-    not_phrases: tuple[str, ...] = ()
-    speakers: tuple[str, ...] = ()
-    where: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    threshold: float | None = None
-    precision: float | None = None
-    notes: str = ""
+from hybrid_search.phrases.topic import Topic
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from hybrid_search.phrases.judged_spans import ScoredJudgment, score_judgments
 from hybrid_search.phrases.judgments import Judgment
 from hybrid_search.phrases.logistic import USUAL_SLOPE, Labels, Scores
 from hybrid_search.phrases.mention_calibration import MentionMap
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.phrases.topic_matrix import build_matrix
-from hybrid_search.phrases.topics import Topic, Topics
+from hybrid_search.phrases.topics import Topics
 from hybrid_search.phrases.tuning import Tuning, tune
 from hybrid_search.search import pipeline
 from hybrid_search.search.calibration import (
@@ -29,7 +30,7 @@ from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.search.query import Query
 
 UNKNOWN_MAP = MentionMap(Calibration(), ROUGH)
-"""What stands for the maps of the topics, of which only the scores are asked here."""
+"""A placeholder for the maps of the topics: only scores are needed here."""
 
 SEARCHED_DOCUMENTS = 200
 """Documents that each query for an alpha finds."""
@@ -43,23 +44,23 @@ def tune_topics(
     judgments: Sequence[Judgment],
     index: str,
 ) -> tuple[Tuning, int]:
-    """Return the maps that fit the judgments, and how many of these were of no use.
+    """Return the maps that fit the judgments, and the number of judgments that were not used.
 
-    A judgment is of no use if its topic is not among the topics, or its span not in the index.
+    A judgment is not used if its topic is not among the topics, or its span not in the index.
 
     Args:
         backend: The store that holds the index.
         encoder: The full encoder of the model.
         load_calibration: Returns the maps of the model.
         topics: The topics.
-        judgments: What was said of spans.
+        judgments: The answers about spans.
         index: The index that the spans are in.
 
     Returns:
-        The tuning, and the number of judgments of no use.
+        The tuning, and the number of judgments that were not used.
 
     Raises:
-        UsageError: If no judgment is of use, or all are of one kind.
+        UsageError: If no judgment can be used, or all are of one kind.
     """
     spec, _ = backend.read_head(index)
     index_encoder = match_encoder_to_index(encoder, index, spec)

@@ -34,7 +34,7 @@ from hybrid_search.phrases.logistic import (
     fit_logistic,
     measure_concordance,
 )
-from hybrid_search.phrases.topics import Topic
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.private_files import replace_file
 from hybrid_search.search.calibration import Calibration
 

@@ -74,7 +74,7 @@ class Candidates:
         return cls(none, none, none, none, no_score, no_score, none, none, none, none)
 
     def select(self, rows: NDArray[Any]) -> Self:
-        """Return the rows of these numbers, or those for which a mask is true."""
+        """Return the rows with these numbers, or where a mask is true."""
         return type(self)(*(column[rows] for column in self.columns))
 
     @classmethod
@@ -98,12 +98,12 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class UnlikelySpans:
-    """What is below a topic's threshold: the spans that would be mentions with a lower one.
+    """The spans below a topic's threshold that would be mentions with a lower one.
 
     Attributes:
         counts: How many are in each bin of log odds (`hybrid_search.phrases.missed_mentions`).
-        checked: Of how many it was looked up whether the conditions of the topic hold.
-        held: For how many of these they do.
+        checked: The number of spans for which the topic's conditions were looked up.
+        held: The number of these for which they hold.
     """
 
     counts: Mapping[int, int] = field(default_factory=dict)
@@ -132,13 +132,13 @@ class MinedBlock:
 
     Attributes:
         matches: In the order of the documents, and of the words in them.
-        documents: How many documents were looked at so far.
-        passages: How many passages.
-        damaged: How many passages were left out so far, because what is stored of them is damaged.
-        position: Where a run that is begun again goes on; None if nothing is done yet.
-        unlikely: What these documents have below the threshold of each topic, by its name, if the
-            run was told to count it.
-        maps: What gave the probabilities.
+        documents: The number of documents so far.
+        passages: The number of passages so far.
+        damaged: The number of passages so far that were left out because they are damaged.
+        position: Where the run continues after a restart; None if nothing is done yet.
+        unlikely: The spans of these documents below each topic's threshold, by topic, if the run
+            counts them.
+        maps: The maps that gave the probabilities.
     """
 
     matches: Sequence[Match]

@@ -1,18 +1,18 @@
-"""What a hit becomes in every framework: an id, a content, metadata and a score."""
+"""A hit as a document of any framework: an id, a content, metadata and a score."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from hybrid_search.search.result import Hit
+from hybrid_search.search.hit import Hit
 
 OWN_KEY = "hybrid_search"
 """The key of the metadata that has the spans, offsets and scores; all others are the caller's."""
 
 PASSAGE, TURN = "passage", "turn"
 CONTENTS = (PASSAGE, TURN)
-"""What the content of a document may be."""
+"""The kinds of content of a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,16 @@ class RetrievedDocument:
 
     @property
     def end(self) -> int:
-        """Where the content ends in the document."""
+        """The end of the content in the document."""
         return self.start + len(self.text)
 
 
 def build_document(hit: Hit, content: str) -> RetrievedDocument:
-    """Return the document that a hit becomes; `content` is one of `CONTENTS`.
+    """Return a hit as a document; `content` is one of `CONTENTS`.
 
-    Under `OWN_KEY` stands what `query --json` prints of a hit, with its turns. ``start`` and
-    ``end`` there are those of the content, so that ``text[span["start"] - start :]`` begins with
-    the words of a span that is in it.
+    `OWN_KEY` holds the hit as `query --json` prints it, with its turns. Its ``start`` and ``end``
+    are the content's, so that ``text[span["start"] - start :]`` begins with the words of a span in
+    the content.
     """
     start, text = _select_turn(hit) if content == TURN else (hit.start, hit.text)
     values = hit.to_dict(texts=True) | {"start": start, "end": start + len(text)}

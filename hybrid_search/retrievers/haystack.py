@@ -27,11 +27,11 @@ class HybridSearchRetriever:
     """Finds passages in a pipeline, also in an asynchronous one.
 
     Args:
-        url: As in `hybrid_search.query`. Logins come from the environment, so that a pipeline that
-            is written down has none.
-        content: What a document's content is: passage, or turn, the one around the best span.
-        client: A client to ask in place of that of `url`; its owner closes it. Such a component
-            cannot be written down.
+        url: As in `hybrid_search.query`. Logins come from the environment, so a serialised
+            pipeline has none.
+        content: The content of a document: passage, or turn, the turn around the best span.
+        client: A client to use instead of `url`; its owner closes it. Such a component cannot be
+            serialised.
         **options: The parameters of a query, each explained in `hybrid_search.query`.
 
     Raises:
@@ -60,8 +60,8 @@ class HybridSearchRetriever:
 
         Args:
             query: The phrase.
-            where: Metadata that a document must have, in place of that of the component.
-            size: How many documents, in place of that of the component.
+            where: Metadata that a document must have, instead of the component's.
+            size: The number of documents, instead of the component's.
 
         Returns:
             The documents under ``documents``, best first.
@@ -76,7 +76,7 @@ class HybridSearchRetriever:
         return _convert(await self._searcher.search_async(query, _list_changes(where, size)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the component as it stands in a pipeline that is written down.
+        """Return the component as a serialised pipeline holds it.
 
         Returns:
             Its class and its parameters. UsageError is raised if it has a client of its own.
@@ -92,7 +92,7 @@ class HybridSearchRetriever:
 
 
 def _list_changes(where: Mapping[str, Any] | None, size: int | None) -> dict[str, Any]:
-    """Return the options that a run has for itself."""
+    """Return the options of one run."""
     changes = {"where": where, "size": size}
     return {name: value for name, value in changes.items() if value is not None}
 

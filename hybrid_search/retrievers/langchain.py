@@ -28,13 +28,13 @@ from pydantic import ConfigDict, Field, PrivateAttr
 class HybridSearchRetriever(BaseRetriever):
     """Finds passages for a chain: `invoke`, and `ainvoke` without holding up the event loop.
 
-    All parameters of `hybrid_search.query` but the phrase may be given as well, when it is made and
-    with each `invoke`: ``index``, ``alpha``, ``size``, ``where`` and so on.
+    It takes all parameters of `hybrid_search.query` but the phrase, when it is made and with each
+    `invoke`: ``index``, ``alpha``, ``size``, ``where`` and so on.
 
     Attributes:
         url: As in `hybrid_search.query`. Logins come from the environment.
-        content: What a document's content is: passage, or turn, the one around the best span.
-        client: A client to ask in place of that of `url`; its owner closes it.
+        content: The content of a document: passage, or turn, the turn around the best span.
+        client: A client to use instead of `url`; its owner closes it.
 
     Raises:
         UsageError: If a value is not allowed (pydantic raises it as its ValidationError).

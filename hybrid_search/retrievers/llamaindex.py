@@ -32,8 +32,8 @@ class HybridSearchRetriever(BaseRetriever):
 
     Args:
         url: As in `hybrid_search.query`. Logins come from the environment.
-        content: What a node's text is: passage, or turn, the one around the best span.
-        client: A client to ask in place of that of `url`; its owner closes it.
+        content: The text of a node: passage, or turn, the turn around the best span.
+        client: A client to use instead of `url`; its owner closes it.
         **options: The parameters of a query, each explained in `hybrid_search.query`.
 
     Raises:

@@ -7,11 +7,11 @@ values), `pipeline` (all stages in their order), `phrase_vector` (a phrase to it
 `candidates` (retrieve, complete both scores, fuse), `feedback` (a second search with the best spans
 of the first), `fusion` (a package with one module per fusion), `calibration` (the score maps of the
 default fusion), `contents` (one fetch of texts and metadata), `facets` (sort and count),
-`span_content` (words and turns), `hit_builder`, `refine`, `result` (the public classes), `excerpts`
-(the sentences around spans, for display), `result_html` and `result_rows` (a result in notebooks,
-and as a table), `damage` (warnings about skipped passages), `no_hits` (why nothing was found).
-`types` has the frozen types that pass between these stages. `span_search` answers without an index,
-and `open_document` makes a `document_view` of one whole document.
+`span_content` (words and turns), `hit` (a hit and its spans), `hit_builder`, `refine`, `excerpts`
+(the sentences around spans, for display), `result_html` and `result_rows` (hits in notebooks, and
+as a table), `result` (the whole answer), `damage` (warnings about skipped passages), `no_hits` (why
+nothing was found). `types` has the frozen types that pass between these stages. `span_search`
+answers without an index, and `open_document` makes a `document_view` of one whole document.
 
 To add a parameter, add it to both `Query` and `QueryOptions` in `query.py`; a test then fails until
 the docstring and the command line have it. A new fusion goes into `fusion`.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from hybrid_search.search.result import Span, TurnPlace
+from hybrid_search.search.hit import Span, TurnPlace
 
 
 @dataclass(frozen=True, slots=True)

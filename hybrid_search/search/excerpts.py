@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hybrid_search.search.result import Hit, Span
+from hybrid_search.search.hit import Hit, Span
 
 AROUND = 120
 """Characters shown on each side of a span's sentence, as far as its turn has them."""

@@ -16,8 +16,8 @@ from hybrid_search.search import refine, span_search
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.contents import Contents
 from hybrid_search.search.damage import describe_changed, describe_misplaced
+from hybrid_search.search.hit import Hit, Span
 from hybrid_search.search.query import PASSAGE, Query
-from hybrid_search.search.result import Hit, Span
 from hybrid_search.search.span_content import build_span, find_turn, parse_layout, read_turns
 from hybrid_search.search.types import (
     Group,

@@ -22,9 +22,9 @@ from hybrid_search.errors import DamagedIndexError, DocumentMissingError, show_v
 from hybrid_search.search import candidates, pipeline, span_search
 from hybrid_search.search.calibration import COSINE, SCORE, Calibration, LoadCalibration
 from hybrid_search.search.document_view import DocumentView, PassageScores
+from hybrid_search.search.hit import Span, TurnPlace
 from hybrid_search.search.hit_builder import leave_out_weak_spans
 from hybrid_search.search.query import Query
-from hybrid_search.search.result import Span, TurnPlace
 from hybrid_search.search.span_content import build_span, find_turn, parse_layout, read_turns
 from hybrid_search.search.types import PassageSpans, ScoredPassage
 from hybrid_search.text import spans

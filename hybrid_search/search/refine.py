@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hybrid_search.encoder.base import Encoder
-from hybrid_search.search.result import Span
+from hybrid_search.search.hit import Span
 from hybrid_search.text.types import Floats
 
 SPANS = 10

@@ -6,25 +6,23 @@ from documents is escaped, with bidirectional control characters blanked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
 from hybrid_search.observability.escapes import blank_controls
 from hybrid_search.search.excerpts import Excerpt, list_excerpts
-from hybrid_search.search.result import Hit, Result, Span, format_parts
+from hybrid_search.search.hit import Hit, Span, format_parts
 
 SPANS_COLOR, BM25_COLOR = "#1f6f8b", "#b8741a"
 MARK_STYLE = "background:#ffe08a;color:#1b2127;border-radius:2px;padding:0 1px"
 TEXT_STYLE = "margin:2px 0 0;white-space:pre-wrap;overflow-wrap:anywhere"
 
 
-def format_html(result: Result) -> str:
-    """Return a result as HTML."""
-    phrases = result.plan.get("phrase")
-    names = " or ".join(map(repr, [phrases] if isinstance(phrases, str) else phrases or ()))
-    head = "<br>".join(map(_encode, result.describe(names)))
-    items = "".join(f"<li style='margin:0 0 12px'>{_format_hit(hit)}</li>" for hit in result.hits)
+def format_html(heading: Iterable[str], hits: Iterable[Hit]) -> str:
+    """Return hits as an HTML list below the lines of `heading`."""
+    head = "<br>".join(map(_encode, heading))
+    items = "".join(f"<li style='margin:0 0 12px'>{_format_hit(hit)}</li>" for hit in hits)
     return (
         f"<div style='max-width:60em;line-height:1.5'><p>{head}</p>"
         f"<ol style='padding-left:2em'>{items}</ol></div>"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hybrid_search.errors import MissingExtraError
 from hybrid_search.observability.escapes import defuse_cell
-from hybrid_search.search.result import Hit, Result, Span
+from hybrid_search.search.hit import Hit, Span
 from hybrid_search.system import install_command
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ SPAN_COLUMNS = ("turn", "speaker", "start_ms", "end_ms", "start", "end", "text")
 COLUMNS = ("hit", *HIT_COLUMNS, *SPAN_COLUMNS, "span_cosine", "metadata")
 
 
-def list_rows(result: Result) -> Iterator[dict[str, Any]]:
+def list_rows(hits: Iterable[Hit]) -> Iterator[dict[str, Any]]:
     """Yield a dict of `COLUMNS` for each span; a hit without spans gets one row."""
-    for number, hit in enumerate(result.hits, 1):
+    for number, hit in enumerate(hits, 1):
         if not hit.spans:
             yield _build_row(number, hit, None)
         for span in hit.spans:
@@ -49,18 +49,18 @@ def _build_row(number: int, hit: Hit, span: Span | None) -> dict[str, Any]:
     }
 
 
-def format_csv(result: Result) -> str:
+def format_csv(hits: Iterable[Hit]) -> str:
     """Return the rows as CSV with a header; metadata is JSON, and formulas are escaped."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for row in list_rows(result):
+    for row in list_rows(hits):
         values = row | {"metadata": json.dumps(dict(row["metadata"]), ensure_ascii=False)}
         writer.writerow(map(defuse_cell, values.values()))
     return buffer.getvalue()
 
 
-def build_frame(result: Result) -> DataFrame:
+def build_frame(hits: Sequence[Hit]) -> DataFrame:
     """Return the rows as a pandas data frame, with a column for each metadata key.
 
     Raises:
@@ -73,8 +73,8 @@ def build_frame(result: Result) -> DataFrame:
             f"to_pandas needs the package pandas: {install_command('pandas')}"
         ) from missing
     columns = [name for name in COLUMNS if name != "metadata"]
-    keys = dict.fromkeys(f"metadata.{key}" for hit in result.hits for key in hit.metadata)
-    rows = [_spread_metadata(row) for row in list_rows(result)]
+    keys = dict.fromkeys(f"metadata.{key}" for hit in hits for key in hit.metadata)
+    rows = [_spread_metadata(row) for row in list_rows(hits)]
     return pd.DataFrame(rows, columns=[*columns, *keys])
 
 

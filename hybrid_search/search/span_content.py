@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hybrid_search.backends.types import PassageContent
-from hybrid_search.search.result import Span, TurnPlace
+from hybrid_search.search.hit import Span, TurnPlace
 from hybrid_search.search.span_times import find_times
 from hybrid_search.search.types import Place
 

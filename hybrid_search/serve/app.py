@@ -124,7 +124,7 @@ class Service:
         return answer_json({"indexes": indexes, "judgments": self._judging is not None})
 
     async def _describe_index(self, name: str) -> dict[str, Any]:
-        """Return what is known of an index; one that cannot be read is only named."""
+        """Return the description of an index; an index that cannot be read has only its name."""
         try:
             info = await self._gate.run(self._client.describe(name))
         except HybridSearchError as error:
@@ -161,7 +161,7 @@ class Service:
         return build_response(self._explain(error))
 
     def _explain(self, error: HybridSearchError) -> Problem:
-        """Return the problem that an error is; one that the caller cannot mend is logged."""
+        """Return the problem for an error; an error that the caller cannot correct is logged."""
         problem = describe_error(error, self._place)
         if is_for_log(problem):
             _log.error("a request failed: %s", error)

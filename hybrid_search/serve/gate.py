@@ -48,4 +48,4 @@ class Gate:
     def _release(self, task: asyncio.Future[T]) -> None:
         self.running -= 1
         if not task.cancelled():
-            task.exception()  # looked at, so that one nobody waits for is no warning
+            task.exception()  # looked at, so that an error nobody waits for is no warning

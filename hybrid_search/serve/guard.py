@@ -31,11 +31,11 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""The headers of every answer: a page of another site reads and embeds nothing of this one."""
+"""The headers of every answer: no page of another site can read or embed this one."""
 
 LOOPBACK_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
 PUBLIC_PATHS = frozenset(("/", "/healthz", "/openapi.json"))
-"""What needs no token: nothing of it comes from an index."""
+"""Paths that need no token: nothing there comes from an index."""
 STATIC, DOCUMENTS = "/static/", "/v1/documents/"
 ROUTES = PUBLIC_PATHS | {
     "/v1/query",

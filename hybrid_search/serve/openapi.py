@@ -12,10 +12,11 @@ from hybrid_search.client import Client
 from hybrid_search.parameters import check_choice
 from hybrid_search.phrases.judgments import Judgment
 from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.phrases.topic_file import describe_topic
-from hybrid_search.phrases.topics import Topic
 from hybrid_search.search.document_view import DocumentView, PassageScores
-from hybrid_search.search.result import LIKELY, Hit, Span, TurnPlace
+from hybrid_search.search.hit import Hit, Span, TurnPlace
+from hybrid_search.search.result import LIKELY
 from hybrid_search.serve.judging import BODY
 from hybrid_search.serve.mining import JSON_LINES_TYPE
 from hybrid_search.serve.problems import PROBLEM_TYPE

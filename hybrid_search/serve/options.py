@@ -1,4 +1,4 @@
-"""Where `serve` listens, who may ask, and how much."""
+"""The options of `serve`: its address, its token and its limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybrid_search.errors import UsageError
 
 HOST, PORT = "127.0.0.1", 8080
 QUERIES = 100
-"""Calls that are answered or wait at once; further ones are told to come back."""
+"""The number of calls that are answered or wait at once; further ones get status 429."""
 TIMEOUT = 30.0
 """Seconds that a request may take to arrive, and its answer to be found."""
 BODY_KILOBYTES = 1_000
@@ -27,11 +27,11 @@ class ServeOptions:
 
     Attributes:
         host: The address to listen at.
-        port: The port, 0 for any that is free.
-        token: What a request must bear; needed unless `host` is loopback.
-        queries: How many calls are answered or wait at once, at least 1.
-        timeout: How many seconds a request and its answer may take, each.
-        body_kilobytes: How many thousand bytes the body of a request may have.
+        port: The port, 0 for any free one.
+        token: The token that a request must bear; needed unless `host` is loopback.
+        queries: The number of calls that are answered or wait at once, at least 1.
+        timeout: The seconds that a request and its answer may take, each.
+        body_kilobytes: The largest body of a request, in thousands of bytes.
         log_phrases: Whether phrases are written to the log.
         judgments: The file that judgments of spans are added to; None to take none.
 

@@ -33,15 +33,15 @@ RETRY_SECONDS = 1
 """After which a caller that was turned away may ask again."""
 
 RETURNING = {429, 503}
-"""The statuses that a caller may expect to pass."""
+"""The statuses of transient problems."""
 
 _ADDRESS = re.compile(r"[\w+.-]+://[^\s'\"),;]*")
-"""A URL in a message, which may be that of the server that holds the indexes."""
+"""A URL in a message: it may name the server that holds the indexes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The status of an error, and what is said in place of its message, if that is not shown."""
+    """The status of an error, and the text shown instead of its message, if that is hidden."""
 
     status: int
     detail: str | None = None
@@ -61,7 +61,7 @@ ANSWERS: dict[type[HybridSearchError], Answer] = {
     ServerError: Answer(502, "the store of the indexes did not answer as it should"),
     HybridSearchError: Answer(500, "the service cannot answer: its log says why"),
 }
-"""The answer to each class of errors; a class that is not here has that of its base."""
+"""The answer to each class of errors; any other class has that of its base."""
 
 
 class Problem(Exception):  # noqa: N818 # RFC 9457 calls it so
@@ -70,7 +70,7 @@ class Problem(Exception):  # noqa: N818 # RFC 9457 calls it so
     Args:
         status: The HTTP status.
         detail: What is wrong, and what to do.
-        error: The class of the error in Python, if it was one of this project.
+        error: The class of the error, if it is one of this project.
         headers: Further headers of the answer.
     """
 
@@ -128,7 +128,7 @@ def dump_json(value: Mapping[str, Any]) -> bytes:
 
 
 def _dump_other(value: Any) -> Any:
-    """Return what orjson does not know by itself: mappings and sequences of other classes."""
+    """Return mappings and sequences of other classes as types that orjson knows."""
     return dict(value) if isinstance(value, Mapping) else list(value)
 
 

@@ -34,12 +34,12 @@ def serve(
     place: str,
     announce: Callable[[str], None],
 ) -> None:
-    """Answer requests until SIGTERM or SIGINT, then finish those that run.
+    """Answer requests until SIGTERM or SIGINT, then finish the running ones.
 
     Args:
         options: The address and the limits.
         open_client: Returns the client, for this number of threads.
-        place: Where the indexes are, which no answer tells.
+        place: The place of the indexes, which no answer tells.
         announce: Called with the URL as soon as requests are answered.
 
     UsageError is raised if nothing can listen at the address.

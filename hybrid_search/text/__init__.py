@@ -5,10 +5,11 @@ passages to encode, their `TokenCodes`, and the exact cosine of a phrase with ev
 
 Modules in reading order: `types` (the frozen stage types and the map of all stages), `words` (word
 segmentation), `terms` (the terms of BM25), `passages` (document to passages), `spans` (the
-mathematics of spans), `token_codes` (token vectors to stored codes), `boundaries` (where clauses
-end), `span_prior` (a prior for spans from these boundaries), `window_policy` (the spans that become
-kNN vectors), `name_lists` (names in messages), `values` (text that holds a date or number),
-`filters` (conditions on metadata) and `selection` (the same without an index).
+mathematics of spans), `token_codes` (token vectors to stored codes), `span_filter` (which count),
+`best_passages` (the passages with the nearest spans), `boundaries` (where clauses end),
+`span_prior` (a prior for spans from these boundaries), `window_policy` (the spans that become kNN
+vectors), `name_lists` (names in messages), `values` (text that holds a date or number), `filters`
+(conditions on metadata) and `selection` (the same without an index).
 
 Add a stage type to `types`, a way to split text to `passages`, and arithmetic on spans to `spans`.
 Nothing here reads files, imports a model or depends on a backend.

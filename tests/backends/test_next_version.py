@@ -50,9 +50,9 @@ from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.maintenance import reindex
 from hybrid_search.search.calibration import Calibration
+from hybrid_search.search.hit import Hit
 from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import Query
-from hybrid_search.search.result import Hit
 from hybrid_search.text.types import Document, Encoding
 from tests.helpers import live_servers
 from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec

@@ -13,7 +13,7 @@ from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_m
 from benchmarks.speed import mining as mining_speed
 from hybrid_search import Topics, connect
 from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.topics import Topic
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.search.calibration import Calibration
 from tests.helpers.tiny_encoder import TinyEncoder
 

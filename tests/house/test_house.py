@@ -46,7 +46,7 @@ def count_operations(source: str) -> int:
 
 
 def find_violations(rule: Rule, source: str) -> list[tuple[int, str]]:
-    file = SourceFile(Path("example.py"), source, ast.parse(source))
+    file = SourceFile.parse(Path("example.py"), source)
     return [(violation.line, violation.message) for violation in rule(file)]
 
 
@@ -115,19 +115,61 @@ def test_comprehensions_inside_one_another_are_counted() -> None:
     assert find_violations(report.deep_comprehensions, three) == [(1, message)]
 
 
-def test_a_body_is_counted_from_its_first_statement_without_its_docstring() -> None:
-    source = """
+DOCUMENTED = '''
+"""A module."""
+
+LIMIT = 4
+"""Why it is 4."""
+
+
 def one():
-    \"\"\"Said.\"\"\"
+    """Said.
+
+    At length.
+    """
+
     def two():
-        return 1
+        # a comment
+        return """a text
+of two lines"""
 
     return two
+
+
 class _A:
+    """A class."""
+
     def three(self): ...
-"""
-    lengths = {node.name: syntax.body_lines(node) for node in syntax.functions(ast.parse(source))}
-    assert lengths == {"one": 4, "two": 1, "three": 1}
+'''
+
+
+def test_docstrings_comments_and_empty_lines_are_no_code() -> None:
+    tree = ast.parse(DOCUMENTED)
+    code = syntax.code_lines(DOCUMENTED, tree)
+    lengths = {node.name: syntax.body_lines(node, code) for node in syntax.functions(tree)}
+    assert lengths == {"one": 4, "two": 2, "three": 1}
+    first_words = [DOCUMENTED.splitlines()[line - 1].split()[0] for line in sorted(code)]
+    assert first_words == ["LIMIT", "def", "def", "return", "of", "return", "class", "def"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "head", "limit"),
+    [(report.long_modules, "", 400), (report.long_bodies, "def run():\n", 60)],
+    ids=["module", "body"],
+)
+def test_only_lines_of_code_are_limited(rule: Rule, head: str, limit: int) -> None:
+    indent = " " * (4 * bool(head))
+    comments = f"{indent}# why\n\n" * limit
+    enough = head + f"{indent}print()\n" * limit + comments
+    assert find_violations(rule, enough) == []
+    assert len(find_violations(rule, enough + f"{indent}print()\n")) == 1
+
+
+def test_protocols_are_counted_among_the_classes() -> None:
+    source = "class A(Protocol): ...\nclass B(Protocol[T]): ...\nclass C:\n    class D(A): ...\n"
+    classes = list(syntax.classes(ast.parse(source)))
+    assert [node.name for node in classes if syntax.is_protocol(node)] == ["A", "B"]
+    assert len(classes) == 4
 
 
 def test_only_what_callers_may_know_needs_a_docstring() -> None:

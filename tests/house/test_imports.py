@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -260,6 +261,12 @@ def test_a_module_imports_only_from_the_layers_under_its_own(module: str) -> Non
     unit, layer = unit_of(module), layer_number(module)
     from_elsewhere = {name for name in house_imports(modules()[module]) if unit_of(name) != unit}
     assert not {name for name in from_elsewhere if layer_number(name) >= layer}
+
+
+def test_no_modules_import_each_other() -> None:
+    """Not even through others, inside a function, or for the type checker."""
+    imports = {module: house_imports(path) - {module} for module, path in modules().items()}
+    TopologicalSorter(imports).prepare()  # CycleError names the modules of a circle
 
 
 def test_the_reading_of_imports_sees_what_is_there() -> None:

@@ -15,7 +15,7 @@ from benchmarks.quality import hard_sample
 from hybrid_search.client import Client
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.sources.files import SAMPLE
-from hybrid_search.search.result import Hit
+from hybrid_search.search.hit import Hit
 from tests.conftest import read_calls
 
 ROOT = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ from hybrid_search.phrases.alpha_tuning import (
 )
 from hybrid_search.phrases.judgments import Judgment
 from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.topics import Topic
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.phrases.tuning import read_tuning
 from tests.helpers.cli import invoke_cli
 

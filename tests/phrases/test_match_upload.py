@@ -21,7 +21,7 @@ from hybrid_search.backends.server import scan
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.match_index import MatchIndex
 from hybrid_search.cli.match_upload import build_reader
-from hybrid_search.phrases.match_formats import read_matches
+from hybrid_search.phrases.match_rows import read_matches
 from hybrid_search.phrases.match_upload import upload_matches
 from tests.helpers.cli import CommandResult, invoke_cli
 from tests.helpers.live_servers import URLS, open_server, remove_new_indexes

@@ -35,7 +35,7 @@ from hybrid_search.phrases.report.counts import (
 from hybrid_search.phrases.report.page import build_page
 from hybrid_search.phrases.surroundings import Surroundings, read_sentence
 from hybrid_search.search.document_view import DocumentView
-from hybrid_search.search.result import TurnPlace
+from hybrid_search.search.hit import TurnPlace
 from tests.helpers.cli import CommandResult, invoke_cli
 
 MONDAY = date(2026, 3, 2)

@@ -13,7 +13,7 @@ from hybrid_search.client import Client
 from hybrid_search.errors import MissingExtraError, UsageError
 from hybrid_search.retrievers.documents import CONTENTS, OWN_KEY, build_document
 from hybrid_search.retrievers.searcher import Searcher
-from hybrid_search.search.result import Hit, Span, TurnPlace
+from hybrid_search.search.hit import Hit, Span, TurnPlace
 
 TEXT = "I want my money back.\nOf course, one moment."
 TURNS = [TurnPlace(3, 100, 121, "customer"), TurnPlace(4, 122, 144, "agent")]

@@ -6,7 +6,7 @@ import pytest
 
 from hybrid_search.client import Client
 from hybrid_search.search.excerpts import AROUND, LONGEST_SENTENCE, Excerpt, list_excerpts
-from hybrid_search.search.result import Hit, Span, TurnPlace
+from hybrid_search.search.hit import Hit, Span, TurnPlace
 
 FIRST = "Good morning. I want my money back, please. It is broken."
 SECOND = "Of course! One moment."

@@ -11,7 +11,7 @@ import pytest
 
 from hybrid_search import connect
 from hybrid_search.client import Client
-from hybrid_search.search.result import Hit
+from hybrid_search.search.hit import Hit
 from tests.helpers.offset_corpus import TEXTS
 
 TALK = "and then we talked about the weather and the price of bread in town for a while " * 8

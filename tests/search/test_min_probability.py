@@ -14,7 +14,7 @@ from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.encoder import SHIPPED
 from hybrid_search.errors import UsageError
-from hybrid_search.phrases.topics import Topic
+from hybrid_search.phrases.topic import Topic
 from hybrid_search.phrases.tuning import TunedMap, Tuning, digest_phrases, write_tuning
 from hybrid_search.search.calibration import MENTIONS, load
 from tests.helpers.cli import invoke_cli

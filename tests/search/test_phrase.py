@@ -15,8 +15,8 @@ from hybrid_search import encoder as encoders
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.search import span_search
+from hybrid_search.search.hit import Span
 from hybrid_search.search.phrase_vector import query_vector, query_vectors, similarity
-from hybrid_search.search.result import Span
 from hybrid_search.search.span_search import best_spans
 from hybrid_search.search.types import PassageSpans
 from hybrid_search.text import passages

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from hybrid_search.client import Client
-from hybrid_search.search.result import Hit, Result, Span
+from hybrid_search.search.hit import Hit, Span
+from hybrid_search.search.result import Result
 from hybrid_search.search.result_html import format_time
 
 TEXT = "I want <b>my money</b> back & soon"

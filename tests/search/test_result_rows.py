@@ -12,7 +12,8 @@ import pytest
 from hybrid_search.client import Client
 from hybrid_search.errors import MissingExtraError
 from hybrid_search.observability.escapes import defuse_cell
-from hybrid_search.search.result import Hit, Result, Span
+from hybrid_search.search.hit import Hit, Span
+from hybrid_search.search.result import Result
 from hybrid_search.search.result_rows import COLUMNS, format_csv, list_rows
 
 FORMULA = '=HYPERLINK("http://evil.example","click")'
@@ -24,7 +25,7 @@ HITS = [
 
 
 def test_a_row_is_a_span_and_a_hit_without_spans_has_one() -> None:
-    rows = list(list_rows(Result(HITS, 2)))
+    rows = list(list_rows(HITS))
     assert [tuple(row) for row in rows] == [COLUMNS] * 3
     assert [(row["hit"], row["text"], row["span_cosine"]) for row in rows] == [
         (1, "-5 of", -0.25),
@@ -35,12 +36,12 @@ def test_a_row_is_a_span_and_a_hit_without_spans_has_one() -> None:
 
 def test_a_row_has_the_probability_of_its_hit() -> None:
     hits = [replace(HITS[0], probability=0.25), HITS[1]]
-    rows = list(csv.DictReader(io.StringIO(format_csv(Result(hits, 2)))))
+    rows = list(csv.DictReader(io.StringIO(format_csv(hits))))
     assert [row["probability"] for row in rows] == ["0.25", "0.25", ""]
 
 
 def test_no_text_of_a_csv_begins_as_a_formula_and_numbers_stay() -> None:
-    rows = list(csv.DictReader(io.StringIO(format_csv(Result(HITS, 2)))))
+    rows = list(csv.DictReader(io.StringIO(format_csv(HITS))))
     assert rows[0]["id"] == f"'{FORMULA}"
     assert (rows[0]["text"], rows[0]["speaker"]) == ("'-5 of", "'+agent")
     assert (rows[0]["cosine"], rows[0]["span_cosine"]) == ("-0.25", "-0.25")

@@ -20,7 +20,7 @@ from hybrid_search.encoder import SHIPPED
 from hybrid_search.errors import HybridSearchError, IndexMissingError, UsageError
 from hybrid_search.search import calibration
 from hybrid_search.search.fusion import FUSIONS
-from hybrid_search.search.result import Hit
+from hybrid_search.search.hit import Hit
 
 FILLER = (
     "and then we talked for a while about the weather and the football and the price of bread in "

@@ -16,8 +16,8 @@ from hybrid_search.client import Client
 from hybrid_search.encoder import prior_file
 from hybrid_search.encoder.model_folder import BOUNDARIES, SHIPPED
 from hybrid_search.errors import ModelError, UsageError
+from hybrid_search.search.hit import Span
 from hybrid_search.search.hit_builder import RELATED, leave_out_weak_spans
-from hybrid_search.search.result import Span
 
 CALL = "Right, one moment. I would like to have all my money back, and quickly. Thank you."
 BARE = "right one moment i would like to have all my money back and quickly thank you"

@@ -17,6 +17,7 @@ from hybrid_search.errors import IndexStoreError
 from hybrid_search.ingest import document_parser
 from hybrid_search.search import phrase_vector
 from hybrid_search.text import passages, spans, token_codes
+from hybrid_search.text.best_passages import best_passages, best_stored_passages
 from hybrid_search.text.types import Document, Floats, TokenCodes, Turn
 
 PHRASES = ["refund request", "cancel my account", "speak to a manager", "thank you"]
@@ -132,7 +133,7 @@ def test_many_passages_are_scored_together_as_each_by_itself(seed: int) -> None:
         np.testing.assert_allclose(
             batch_cosines, token_codes.cosines(unit_query(seed), codes), atol=1e-5
         )
-    best = token_codes.best_passages(unit_query(seed), dict(enumerate(all_codes)))
+    best = best_passages(unit_query(seed), dict(enumerate(all_codes)))
     assert [best.cosines[number].max(initial=-1.0) for number in range(200)] == [
         max(span_cosines, default=-1.0) for span_cosines in together if span_cosines is not None
     ]
@@ -164,8 +165,8 @@ def test_stored_passages_are_scored_as_those_that_are_read(
     def take_four(ranked: list[int]) -> list[int]:
         return ranked[:4]
 
-    expected = token_codes.best_passages(unit_query(1), codes_by_key, take_four)
-    best = token_codes.best_stored_passages(unit_query(1), data, take_four)
+    expected = best_passages(unit_query(1), codes_by_key, take_four)
+    best = best_stored_passages(unit_query(1), data, take_four)
     assert best.damaged == expected.damaged
     assert list(best.codes) == list(expected.codes) == list(best.cosines)
     for key, cosines in expected.cosines.items():
@@ -175,7 +176,7 @@ def test_stored_passages_are_scored_as_those_that_are_read(
 
 def test_no_passages_are_no_cosines() -> None:
     assert list(token_codes.span_cosines_by_passage(unit_query(0), [])) == []
-    assert not token_codes.best_passages(unit_query(0), {}).cosines
+    assert not best_passages(unit_query(0), {}).cosines
 
 
 def test_cosines_from_codes_are_those_of_the_vectors(

@@ -12,6 +12,11 @@ from tools.house.report import Counts
 HEADER = (
     "folder",
     "files",
+    f"under {report.SMALL_MODULE_LINES} lines",
+    "lines",
+    "of code",
+    "classes",
+    "protocols",
     "filler names %",
     "functions no verb",
     f"lines > {report.LINE_COLUMNS}",
@@ -52,9 +57,12 @@ def _table(folders: list[Path]) -> Iterator[str]:
 
 def _cells(counts: Counts) -> list[str]:
     body = f"{counts.median_body:g} / {counts.ninth_decile_body:g} / {counts.longest_body}"
+    sizes = (counts.files, counts.small_modules, counts.lines, counts.code_lines)
     numbers = (counts.wide_lines, counts.dense_statements, counts.deep_comprehensions)
     return [
-        str(counts.files),
+        *map(str, sizes),
+        str(counts.classes),
+        str(counts.protocols),
         f"{counts.filler_percent:.1f}",
         str(counts.participles),
         *map(str, numbers),

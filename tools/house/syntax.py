@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
-from collections.abc import Iterator
+import tokenize
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from tools.house.names import is_bare_participle, is_filler
 
@@ -27,6 +30,19 @@ OPERATIONS = (
     *COMPREHENSIONS,
 )
 """The operations that a reader has to work out; names, attributes and constants are free."""
+
+
+NO_CODE = frozenset(
+    (
+        tokenize.COMMENT,
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+        tokenize.ENDMARKER,
+    )
+)
+"""The tokens that do nothing by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +155,44 @@ def list_unannotated(tree: ast.AST) -> list[Binding]:
     return [Binding(node.lineno, node.name) for node in functions(tree) if node.returns is None]
 
 
+def classes(tree: ast.AST) -> Iterator[ast.ClassDef]:
+    """Yield all classes of a file, nested ones too."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+
+def is_protocol(definition: ast.ClassDef) -> bool:
+    """Return whether a class is a `typing.Protocol`."""
+    return any(ast.unparse(base).startswith("Protocol") for base in definition.bases)
+
+
 def functions(tree: ast.AST) -> Iterator[Function]:
     """Yield all functions and methods of a file, nested ones too."""
     return (node for node in ast.walk(tree) if isinstance(node, Function))
 
 
-def body_lines(definition: Definition) -> int:
-    """Count the lines of a body, nested functions included, the docstring left out."""
-    first = definition.body[1 if ast.get_docstring(definition) is not None else 0 :]
-    return (definition.end_lineno or 0) - first[0].lineno + 1 if first else 0
+def code_lines(text: str, tree: ast.Module) -> frozenset[int]:
+    """Return the numbers of the lines with code: no docstring, no comment, no empty line.
+
+    A string that stands alone, as below a constant, is a docstring too.
+    """
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    spans = [(token.start[0], token.end[0]) for token in tokens if token.type not in NO_CODE]
+    docstrings = filter(_is_lone_string, ast.walk(tree))
+    return _lines(spans) - _lines((node.lineno, node.end_lineno or 0) for node in docstrings)
+
+
+def _is_lone_string(node: ast.AST) -> TypeGuard[ast.Expr]:
+    return isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)
+
+
+def _lines(spans: Iterable[tuple[int, int]]) -> frozenset[int]:
+    return frozenset(line for first, last in spans for line in range(first, last + 1))
+
+
+def body_lines(definition: Definition, code: Collection[int]) -> int:
+    """Count the lines of a body that are in `code`, nested functions included."""
+    first, last = definition.body[0].lineno, definition.end_lineno or 0
+    return sum(line in code for line in range(first, last + 1))
 
 
 def long_summaries(tree: ast.AST, words: int) -> list[Binding]:

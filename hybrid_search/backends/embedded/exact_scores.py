@@ -17,7 +17,7 @@ from hybrid_search.backends.turn_layout import find_turns
 from hybrid_search.backends.types import Key, Request
 from hybrid_search.backends.window import choose_window
 from hybrid_search.text import token_codes
-from hybrid_search.text.token_codes import BestPassages
+from hybrid_search.text.best_passages import BestPassages, best_passages, best_stored_passages
 from hybrid_search.text.types import TokenCodes
 
 FEWEST_DOCUMENTS = 0.5
@@ -80,11 +80,9 @@ def score(
 
     if request.span_filter:
         codes = read_codes(reader, request, stored)
-        best = token_codes.best_passages(
-            request.vector, codes, choose, request.span_filter, by_words
-        )
+        best = best_passages(request.vector, codes, choose, request.span_filter, by_words)
     else:
-        best = token_codes.best_stored_passages(request.vector, stored, choose, by_words)
+        best = best_stored_passages(request.vector, stored, choose, by_words)
     missing = [number for number in numbers if number not in stored]
     return replace(best, damaged=[*best.damaged, *missing])
 

@@ -1,4 +1,4 @@
-"""Versioned indexes behind an alias: ``calls`` stands for ``calls-000001``, say."""
+"""Versioned indexes behind an alias, such as ``calls-000001`` behind ``calls``."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ REJECTED = "-rejected"
 class ServerIndex:
     """An index as the server describes it.
 
-    `name` is its own name and `alias` the name it stands behind. It was created with `spec` and
-    `options`; `fields` are its metadata fields (dotted name -> type). `graph` says how the vectors
-    of its covering windows are written. With `has_short_codes` passages are chosen by these. An
-    alias with a `filter` shows only the passages that it matches.
+    `name` is its own name and `alias` that of its alias. It was created with `spec` and `options`;
+    `fields` are its metadata fields (dotted name -> type). `graph` says how the vectors of its
+    covering windows are written. With `has_short_codes` passages are chosen by short codes. An
+    alias with a `filter` shows only the passages that match it.
     """
 
     name: str
@@ -50,7 +50,7 @@ class ServerIndex:
     filter: Mapping[str, Any] | None = None
 
     def narrow(self, query: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a query for those of its hits in the index that the alias shows."""
+        """Return a query for its hits among the passages that the alias shows."""
         return {"bool": {"filter": [query, self.filter]}} if self.filter else dict(query)
 
     def check_whole(self, action: str) -> None:
@@ -182,7 +182,7 @@ def _fetch_mapping(server: Server, alias: str) -> dict[str, Any] | None:
 def _fetch(
     server: Server, path: str, shape: Shape[answers.Answer], **params: str
 ) -> dict[str, Any] | None:
-    """Return what a server knows of an index or alias, None if there is none."""
+    """Return the server's description of an index or alias; None if it does not exist."""
     try:
         answer: dict[str, Any] = server.request("GET", path, params=params, read=shape.read)
     except ServerError as error:
@@ -221,7 +221,7 @@ def list_names(server: Server) -> list[str]:
 def create_version(
     server: Server, alias: str, spec: IndexSpec, options: IndexOptions, *, behind_alias: bool = True
 ) -> ServerIndex:
-    """Return the next version of `alias` (``-000001`` is the first), created behind the alias.
+    """Return the next version of `alias`, which it creates (``-000001`` is the first).
 
     Raises UsageError if the server does not support an option.
 
@@ -274,7 +274,7 @@ def _last_version_number(server: Server, alias: str) -> int:
 def open_or_create(
     server: Server, alias: str, spec: IndexSpec, options: IndexOptions
 ) -> ServerIndex:
-    """Return the index behind `alias`; create it if there is none.
+    """Return the index behind `alias`; create it if it does not exist.
 
     Raises ModelError if it was created for another spec.
 
@@ -287,7 +287,7 @@ def open_or_create(
         try:
             return create_version(server, alias, spec, options)
         except ServerError as error:
-            # another process may have created it meanwhile: then the index exists, or the alias
+            # another process may have created it since: then the index exists, or the alias
             # already has an index to write to
             if error.status not in (400, 500):
                 raise
@@ -300,13 +300,13 @@ def open_or_create(
 
 
 def swap_alias(server: Server, new: ServerIndex, old: ServerIndex | None) -> None:
-    """Make the alias stand for `new` instead of `old`, in one step.
+    """Move the alias from `old` to `new`, in one step.
 
-    If the answer was lost and the request is sent again, the swap is found done.
+    If the answer was lost and the request is sent again, the alias is found moved.
 
     Raises:
-        IndexStoreError: If another reindex has swapped the alias meanwhile.
-        ServerError: If the server refuses the swap.
+        IndexStoreError: If another reindex has moved the alias since.
+        ServerError: If the server refuses the move.
     """
     actions: list[dict[str, Any]] = [
         {"add": {"index": new.name, "alias": new.alias, "is_write_index": True}}
@@ -352,7 +352,7 @@ def delete_index(server: Server, name: str) -> None:
 def ensure_index(server: Server, name: str, body: Mapping[str, Any]) -> None:
     """Create an index, unless it exists.
 
-    Another process may have created it meanwhile, or this one did and the answer was lost.
+    Another process may have created it since, or this one did and the answer was lost.
 
     Raises:
         ServerError: If the server refuses to create it.

@@ -53,9 +53,9 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import UsageError
+from hybrid_search.text.best_passages import best_passages
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.spans import find_highest
-from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import TokenCodes
 
 WITH_CONTENTS = 100

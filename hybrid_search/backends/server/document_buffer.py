@@ -23,7 +23,7 @@ temporary file.
 class DocumentBuffer:
     """The passages of one version of a document, each a line of JSON.
 
-    `taken_at` is when its first passage came, in ISO 8601; all its passages have it.
+    `taken_at` is the time of its first passage, in ISO 8601; all its passages have it.
     """
 
     def __init__(self, document: Document, passages: int) -> None:
@@ -56,7 +56,7 @@ class DocumentBuffer:
         """Discard the passages."""
         self._sources = []
         if self._file:
-            with suppress(OSError):  # what a full disk did not take is not wanted any more
+            with suppress(OSError):  # what a full disk refused is not needed any more
                 self._file.close()
 
 

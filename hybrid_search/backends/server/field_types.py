@@ -1,6 +1,6 @@
-"""The types that a server's index gives to fields of metadata, and who uses them.
+"""The types of metadata fields in a server's index, and documents that use them.
 
-A server never changes the type of a field, so a document with another one is refused before it is
+A server never changes the type of a field, so a document with another type is refused before it is
 sent, with a reason that names a document to compare it with.
 """
 
@@ -13,7 +13,7 @@ from hybrid_search.text.types import Document
 
 
 class FieldTypes:
-    """The fields of one index, with those of the documents that were learnt since."""
+    """The fields of one index, and of the documents written since it was read."""
 
     def __init__(self, server: Server, index: aliases.ServerIndex) -> None:
         self._server, self._index_name = server, index.name
@@ -30,7 +30,7 @@ class FieldTypes:
         self._users |= dict.fromkeys(new, document.id)
 
     def _find_user(self, name: str, _: str) -> str | None:
-        """Return the id of a document that has the field, None if there is none.
+        """Return the id of a document that has the field; None if no document has it.
 
         The server is asked once for each field, and only for a refusal.
         """

@@ -1,13 +1,13 @@
 """Heads of indexes, remembered between queries, and the check that they still hold.
 
 The first request of a query carries a probe: a search for any one passage. Its hit names the index
-that stands behind the alias now, and its source hash ends with a digest of the model and policy
-that the index was written with. If either differs from what is remembered, the index was replaced
-(reindexed, or deleted and created again, by whatever process), and the head is read again. So no
-query is answered by the head of another index, whenever that was replaced.
+behind the alias, and its source hash ends with a digest of the model and policy that the index was
+written with. If either differs from what is remembered, the index was replaced (reindexed, or
+deleted and created again, by any process), and the head is read again. So no query is answered by
+the head of another index.
 
-New metadata fields do not change these two: a query that uses a field which the remembered head
-lacks fails, and is repeated by the head as it is now (`index_head.answer_by_head`).
+New metadata fields change neither: a query that uses a field which the remembered head lacks fails,
+and is repeated with a new head (`index_head.answer_by_head`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class HeadCache:
         self._entries: dict[str, _Entry] = {}
 
     def read(self, alias: str) -> aliases.ServerIndex:
-        """Return the head of `alias` as it is on the server, and remember it."""
+        """Read the head of `alias` from the server, and remember it."""
         try:
             index = aliases.find_index(self._server, alias)
         except IndexStoreError:
@@ -72,30 +72,30 @@ class HeadCache:
         return index
 
     def recall(self, alias: str) -> aliases.ServerIndex | None:
-        """Return the remembered head of `alias`; None if there is none, or it is too old."""
+        """Return the remembered head of `alias`; None if it is missing or too old."""
         entry = self._entries.get(alias)
         if entry is None or time.monotonic() - entry.read_at > REMEMBERED_SECONDS:
             return None
         return entry.index
 
     def peek(self, alias: str) -> aliases.ServerIndex | None:
-        """Return the remembered head of `alias`, however old; None if there is none."""
+        """Return the remembered head of `alias` of any age, or None."""
         entry = self._entries.get(alias)
         return entry.index if entry else None
 
     def find(self, alias: str) -> aliases.ServerIndex:
-        """Return the remembered head of `alias`, however old, and read it if there is none."""
+        """Return the remembered head of `alias` of any age; read it if it is missing."""
         return self.peek(alias) or self.read(alias)
 
     def forget(self, alias: str) -> None:
-        """Remove what is remembered of `alias`."""
+        """Forget `alias`."""
         self._entries.pop(alias, None)
 
     def check(self, alias: str, hits: Sequence[Mapping[str, Any]]) -> None:
         """Compare the hits of a probe with the remembered head, and read it again if they differ.
 
-        An empty index has no hits: then the head is always read again. A digest that is unknown
-        although the head has not changed is that of another version of this program; it is learned.
+        An empty index has no hits: then the head is always read again. An unknown digest with an
+        unchanged head comes from another version of this program; it is learned.
 
         Raises:
             IndexChangedError: If the head has changed since it was remembered.

@@ -1,4 +1,4 @@
-"""How large the indexes on a server are, counted before the first query and then remembered."""
+"""The sizes of the indexes on a server, counted before the first query and then remembered."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COUNTS = {
 
 @dataclass(frozen=True, slots=True)
 class IndexSize:
-    """How many passages an index has, and in how many shards they are."""
+    """The numbers of passages and shards of an index."""
 
     passages: int
     shards: int
@@ -47,7 +47,7 @@ class SizeCache:
         self._entries: dict[str, tuple[IndexSize, float]] = {}  # with monotonic seconds
 
     def find(self, index: str) -> IndexSize:
-        """Return the remembered size of `index`; count its passages if there is none, or too old.
+        """Return the remembered size of `index`; count its passages if it is missing or too old.
 
         Raises IndexMissingError if there is no such index.
         """
@@ -58,7 +58,7 @@ class SizeCache:
         return size
 
     def forget(self, index: str) -> None:
-        """Remove what is remembered of `index`."""
+        """Forget `index`."""
         self._entries.pop(index, None)
 
     def _count(self, index: str) -> IndexSize:
@@ -74,7 +74,7 @@ def describe_index(server: Server, searcher: Searcher, index: str) -> IndexInfo:
 
 
 def parse_counts(index: aliases.ServerIndex, response: Mapping[str, Any]) -> IndexInfo:
-    """Return what an index holds, from the answer to `COUNTS`."""
+    """Return the size of an index from the answer to `COUNTS`."""
     aggregations, passages = response["aggregations"], response["hits"]["total"]["value"]
     documents = aggregations["documents"]["doc_count"]
     spans = int(aggregations["spans"]["value"])

@@ -14,11 +14,11 @@ TYPES = {"keyword": "string", "double": "number", "long": "number", "boolean": "
 def read_fields(properties: Mapping[str, Any]) -> dict[str, str]:
     """Return the metadata fields of an index (dotted name -> type), sorted.
 
-    `properties` are those of its mapping. Where texts are dates or numbers, it has fields for what
-    they are, too.
+    `properties` are the properties of its mapping. Texts that are dates or numbers have further
+    fields with their values.
     """
     fields = _flatten(properties, "metadata")
-    for kind, form in FORMS.items():  # a field with dates among its texts is one of dates
+    for kind, form in FORMS.items():  # a field with dates among its texts counts as a date field
         typed_names = (
             name for name, type_ in _flatten(properties, form).items() if type_ == "number"
         )

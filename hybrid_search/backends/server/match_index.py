@@ -1,8 +1,8 @@
 """An index of matches on a server, for dashboards: a set for each topic, replaced as a whole.
 
-Each match has an id of its own, made of what and where it is, and the mark of the run that wrote
-it last. A run writes all its matches, and then removes those of its topics that have another mark.
-If it is killed and run again, the set is the same.
+The id of a match is made of what and where it is; it has the mark of the run that wrote it last. A
+run writes all its matches, and then removes those of its topics that have another mark. If it is
+killed and run again, the set is the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hybrid_search.errors import ServerError, UsageError
 from hybrid_search.text.values import FORMS
 
 META = "hybrid_search_matches"
-"""The key of ``_meta`` that tells an index of matches from all others."""
+"""The key of ``_meta`` that marks an index of matches."""
 
 PAGE_MATCHES = 1000
 
@@ -55,7 +55,7 @@ class MatchIndex:
         """Create the index, unless it exists, and map these metadata fields (name -> type).
 
         Raises:
-            UsageError: If the index is none of matches, or has a field of another type.
+            UsageError: If the index holds something else, or has a field of another type.
             ServerError: If the server refuses the mapping for another reason.
         """
         body = mappings.matches_body(self._server.engine, self._options)

@@ -1,4 +1,4 @@
-"""The writer of an index that does not exist yet: a run that writes nothing makes none."""
+"""The writer of an index that does not exist yet: a run without documents creates none."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def open_writer(
 class NewIndexWriter:
     """Creates its index when the first passages come, and removes it if none was accepted.
 
-    Other writers may have created it meanwhile: what has documents stays.
+    Another writer may have created it since: an index with documents stays.
     """
 
     def __init__(self, server: Server, alias: str, create: OpenWriter) -> None:

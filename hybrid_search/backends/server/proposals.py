@@ -1,8 +1,8 @@
-"""The passages that the first request of a query proposes, and the few of them that matter.
+"""The passages that the first request of a query proposes, and the few that are scored exactly.
 
-Both legs propose passages for the span leg: a passage that a graph search has missed among near
+Both legs propose passages for the span leg: a passage that a graph search missed among near
 duplicates often has a word of the phrase. All come with the scores of their best spans, or with
-what these are estimated from; only those of documents that can be on the page are scored exactly.
+short codes to estimate them; only passages of documents that can be on the page are scored exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hybrid_search.backends.window import choose_window
 SPARE_DOCUMENTS = 2
 """Documents beyond a page that are scored exactly, too.
 
-They take the places of those that turn out to be damaged, or to have been deleted meanwhile.
+They replace documents that turn out to be damaged or deleted.
 """
 
 
@@ -37,7 +37,7 @@ class Bounds:
 
 
 ABSENT = Bounds(0.0, 0.0)
-"""The score of a leg that does not count."""
+"""The score of a leg that does not count for a passage."""
 
 UNKNOWN = Bounds(-inf, inf)
 
@@ -48,10 +48,10 @@ class Proposals:
 
     Attributes:
         bm25: BM25 scores of the passages of the BM25 leg, best first.
-        best_spans: Those of each passage of the span leg, None where they are unknown; empty if
-            only BM25 was asked. A passage written meanwhile can be in the BM25 leg alone.
-        unlisted_bm25: The largest BM25 score of any other passage, 0 if none has a word of the
-            phrase.
+        best_spans: The best spans of each passage of the span leg, None where they are unknown;
+            empty if only BM25 was asked. A passage written since can be in the BM25 leg alone.
+        unlisted_bm25: The largest possible BM25 score of any other passage, 0 if no other has a
+            word of the phrase.
     """
 
     bm25: dict[Key, float]
@@ -64,13 +64,13 @@ class Proposals:
         return {key for key, best in self.best_spans.items() if best is None}
 
     def bound_bm25(self, key: Key) -> Bounds:
-        """Return what is known of the BM25 score of a passage."""
+        """Return the bounds of the BM25 score of a passage."""
         if key in self.bm25:
             return Bounds(self.bm25[key], self.bm25[key])
         return Bounds(0.0, self.unlisted_bm25)
 
     def bound_best_span(self, key: Key, error: float) -> Bounds:
-        """Return what is known of a passage's best span, if scores are off by an `error`."""
+        """Return the bounds of a passage's best span, if scores are off by up to `error`."""
         best = self.best_spans.get(key)
         if best is None:
             return UNKNOWN
@@ -88,14 +88,14 @@ class Windows:
 def cut_windows(
     proposals: Proposals, request: Request, exact: Mapping[Key, float] = MappingProxyType({})
 ) -> Windows:
-    """Return what is within the windows of the legs.
+    """Return the passages within the windows of the legs.
 
-    The window of the span leg depends on nothing but the proposals, however many of them are scored
+    The window of the span leg depends on the proposals alone, however many of them are scored
     exactly, so that all pages are cuts of one list.
 
     Args:
-        proposals: What both legs propose.
-        request: What was asked.
+        proposals: The proposals of both legs.
+        request: The request.
         exact: The largest cosines of passages that were scored exactly. They count where the best
             spans are unknown; without them such passages are in no window.
     """
@@ -120,16 +120,16 @@ def _cut(ranked: Sequence[Key], window: int) -> list[Key]:
 def choose_exact(
     proposals: Proposals, windows: Windows, request: Request, error: float
 ) -> dict[Key, int]:
-    """Return the passages that are scored exactly, in the order of their ids, with their blocks.
+    """Return the passages to score exactly, in the order of their ids, with their blocks.
 
-    They are all passages of the documents that can be among the best, of which `SPARE_DOCUMENTS`
-    can fail; without an order of the page those of all documents.
+    They are all passages of the documents that can be among the best, even if `SPARE_DOCUMENTS` of
+    these fail; without an order of the page, the passages of all documents.
 
     Args:
-        proposals: What both legs propose.
-        windows: Which of them are within the windows of the legs.
-        request: What was asked.
-        error: How far scores of best spans are reckoned to be off.
+        proposals: The proposals of both legs.
+        windows: The passages within the windows of the legs.
+        request: The request.
+        error: The assumed largest error of the scores of best spans.
     """
     candidates = {*windows.lexical, *windows.semantic, *proposals.unknown}
     keys = sorted(candidates, key=parse_passage_id)
@@ -151,14 +151,14 @@ def find_possible_documents(
 ) -> set[str]:
     """Return the documents that can be among the `count` best.
 
-    A document is as good as its best passage. It cannot be among them if so many others are better
-    with their lowest scores than it is with its highest.
+    A document counts by its best passage. It cannot be among the best if `count` others have lowest
+    scores above its highest.
 
     Args:
         documents: The document of each passage.
         lowest: The least score that each passage can have.
         highest: The largest score that each passage can have.
-        count: How many documents are looked for.
+        count: The number of documents.
     """
     best: dict[str, float] = {}
     for document, score in zip(documents, lowest, strict=True):

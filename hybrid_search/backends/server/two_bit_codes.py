@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from hybrid_search.text.types import Bytes, Codes, Floats
 
 THRESHOLD = 0.9816
-"""The size of a number from which it gets the larger level, in units of the root mean square.
+"""Numbers from this size on get the larger level, in units of the root mean square.
 
 This and the ratio of the `LEVELS`, .4528 to 1.510, lose least of normally distributed numbers
 (J. Max, Quantizing for minimum distortion, 1960, for four levels).
 """
 
 LEVELS = np.array([-10, -3, 3, 10], np.int8)
-"""The numbers that the codes 0 to 3 stand for, but for one factor."""
+"""The numbers that the codes 0 to 3 stand for, up to a factor."""
 
 TYPICAL_LEVEL = 6.22
 """The root mean square of the levels of normally distributed numbers."""
@@ -33,7 +33,7 @@ ROWS_TOGETHER = 1024
 """Rows that are multiplied together: unpacked they fit into the cache, which halves the time."""
 
 LONGEST_MIX = 64
-"""The most numbers that are mixed with one another; a power of 2."""
+"""The largest number of values that are mixed with one another; a power of 2."""
 
 
 def count_bytes(dimension: int) -> int:
@@ -76,9 +76,9 @@ def are_near(codes: Bytes, others: Bytes) -> bool:
 
 
 def multiply_own(codes: Bytes, unit_vectors: Floats) -> Floats:
-    """Return the product of each vector and what its codes stand for, float32 ``[rows]``.
+    """Return the product of each vector with its decoded codes, float32 ``[rows]``.
 
-    It is about .94. `unit_vectors` are those that were encoded, float32 ``[rows, dimension]``.
+    It is about .94. `unit_vectors` are the encoded vectors, float32 ``[rows, dimension]``.
     """
     dimension = unit_vectors.shape[1]
     numbers = unpack(codes)[:, :dimension].astype(np.float32)

@@ -1,6 +1,6 @@
 """Writes documents into one index of a server.
 
-All passages of a version are sent together; then what an older version had more is removed.
+All passages of a version are sent together; then passages left from an older version are removed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from hybrid_search.text.types import Document, Entry
 BATCH_IDS = 1000
 """Document ids in one request."""
 PAGE_HITS = 10_000
-"""The most hits of one search that servers allow by default."""
+"""The largest number of hits of one search that servers allow by default."""
 MAX_UNREFRESHED = 10_000
-"""The most documents that are written before the index is refreshed.
+"""The largest number of documents written before the index is refreshed.
 
 A further version of one of them then finds the passages that it replaces.
 """
@@ -60,9 +60,9 @@ class ServerWriter:
     Several writers may work at once if they do not write the same documents. `read_source_hashes`
     may be called from another thread than the rest.
 
-    A server that accepts nothing is waited for up to `patience` seconds. `published` says that the
-    alias stands for this index: if it no longer does, nobody would see what is written, and that is
-    an error.
+    It waits for a server that accepts nothing for up to `patience` seconds. `published` says that
+    the alias points to this index: if it no longer does, nobody would see the documents, and that
+    is an error.
     """
 
     def __init__(
@@ -302,7 +302,7 @@ class ServerWriter:
     def note(self, rejected: Sequence[RejectedDocument]) -> None:
         """Record rejected documents in the index ``NAME-rejected``, for dashboards.
 
-        A failure is only logged: they are in the rejects file as well.
+        A failure is only logged, since the rejects file has them too.
         """
         name = f"{self._index.alias}{aliases.REJECTED}"
         noted_at = datetime.now(UTC).isoformat(timespec="seconds")

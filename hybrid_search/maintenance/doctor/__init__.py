@@ -1,4 +1,4 @@
-"""Check an installation: everything that a run needs, one by one, with a remedy for each problem.
+"""Check all that a run needs, one by one, with a remedy for each problem.
 
 In: the settings of a run and the name of an index. Out: one `Check` after the other; an error in
 one hides no other, and nothing is changed. In reading order:
@@ -32,7 +32,7 @@ Checks = Callable[[], Iterable[Check]]
 def examine(settings: Callable[[], Settings], index: str) -> Iterator[Check]:
     """Yield the result of every check as soon as it is there.
 
-    If `settings` raises UsageError, that is a result too, and only the machine is checked.
+    If `settings` raises UsageError, this is a result too, and only the machine is checked.
     """
     yield from attempt("python", machine.python)
     yield from attempt("distribution", machine.distribution)
@@ -77,7 +77,7 @@ def _store_checks(settings: Settings, index: str) -> Sequence[tuple[str, Checks]
 
 
 def _scrub(check: Check, settings: Settings) -> Check:
-    """Remove secrets from a result: servers and proxies sometimes echo what they were sent."""
+    """Remove secrets from a result: servers and proxies sometimes echo a request."""
     return replace(
         check, found=settings.access.scrub(check.found), remedy=settings.access.scrub(check.remedy)
     )

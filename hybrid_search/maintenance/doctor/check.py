@@ -1,4 +1,4 @@
-"""The result of one check, and how checks that fail are turned into results."""
+"""The result of one check, also of a check that fails."""
 
 from __future__ import annotations
 

@@ -17,15 +17,15 @@ NUMBER_BYTES = 1
 """Bytes of a number in the graph of a new index."""
 
 NEW_INDEX = IndexOptions()
-"""The options of an index on a server for which none are given."""
+"""The default options of an index on a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
     """Counts and bytes on disk of some documents, indexed under one span policy.
 
-    `embedded_bytes` are those of an embedded index, `server_bytes` those of a server's index
-    without replicas.
+    `embedded_bytes` are for an embedded index, `server_bytes` for a server's index without
+    replicas.
     """
 
     documents: int
@@ -37,7 +37,7 @@ class Load:
     server_bytes: int
 
     def times(self, documents: int) -> Load:
-        """Return the load of so many documents like these."""
+        """Return the load of a number of documents like these."""
         values = {
             name: round(value * documents / self.documents) for name, value in asdict(self).items()
         }
@@ -102,7 +102,7 @@ class Plan:
     def bytes_per_1000_words(self, recall: Recall) -> int:
         """Return the bytes of a server's index for 1,000 words under one of `policies`.
 
-        An embedded index takes as many under each.
+        An embedded index takes the same under each policy.
         """
         vector = self.graph_dimension * NUMBER_BYTES
         fixed = self.sample.server_bytes - self.sample.spans * vector
@@ -137,7 +137,7 @@ def plan(
     *,
     on_gpu: bool,
 ) -> Plan:
-    """Return the plan for `documents` like those of `sample`.
+    """Return the plan for `documents` documents like the sample's.
 
     With `on_gpu` the encoder of this machine runs on a GPU, and its own rate is the GPU's.
     """

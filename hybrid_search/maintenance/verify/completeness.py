@@ -11,7 +11,7 @@ from hybrid_search.ingest.document_parser import rehash_source
 
 
 def group_by_document(passages: Iterable[ListedPassage]) -> Iterator[Sequence[ListedPassage]]:
-    """Yield the passages of one document after the other; those without a document one by one."""
+    """Yield the passages of each document together, and passages without a document one by one."""
     for id_, rows in groupby(passages, key=lambda row: row.document_id):
         if id_:
             yield list(rows)

@@ -1,4 +1,4 @@
-"""Put what is said into groups: what is similar to a phrase, clusters of phrases, what is new.
+"""Group what is said: wordings similar to a phrase, clusters of phrases, and what no topic covers.
 
 In: an index, and a phrase, phrases, mentions or known topics. Out: `SimilarPhrase`s, `PhraseGroup`s
 or a `Discovery`.
@@ -8,5 +8,5 @@ Modules in reading order: `types`, `clauses` (spans chosen in a block of passage
 nearest to a phrase); `phrase_table` (different phrases with their mean vectors), `phrase_source`
 and `contexts` (where these come from), `linkage` (scikit-learn), `groups` and `cluster`;
 `clause_store` (a sample that fits into memory), `known_topics`, `clause_content` and `small_talk`
-(what is said in every call), and `discover`.
+(clauses of every call), and `discover`.
 """

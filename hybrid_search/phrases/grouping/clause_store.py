@@ -1,8 +1,8 @@
-"""Collect the clauses of a scan in bounded memory: of all documents, or of half, a quarter ...
+"""Collect the clauses of a scan in bounded memory: of all documents, a half, a quarter, and so on.
 
 Each document has a fixed random number from its id and the seed. When the clauses get too many,
-documents with a number in the upper half are dropped, and no more of those are taken. What is left
-does not depend on the order of the scan: it is the largest such sample that fits.
+documents with a number in the upper half are dropped, and ignored from then on. The sample does not
+depend on the order of the scan: it is the largest that fits.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ClauseStore:
 
     @property
     def sampled(self) -> float:
-        """The share of all documents that is in the sample."""
+        """The share of all documents in the sample."""
         return 0.5**self.halvings
 
     def takes(self, document_id: str) -> bool:

@@ -21,8 +21,8 @@ from hybrid_search.phrases.grouping.clauses import normalize_rows
 from hybrid_search.phrases.grouping.phrase_table import PhraseTable, TableBuilder
 from hybrid_search.phrases.grouping.types import Occurrence
 from hybrid_search.phrases.grouping.word_tree import WordTree, find_words
+from hybrid_search.search.hit import TurnPlace
 from hybrid_search.search.phrase_vector import query_vectors
-from hybrid_search.search.result import TurnPlace
 from hybrid_search.search.span_content import parse_layout, read_turns
 from hybrid_search.text import token_codes
 from hybrid_search.text.types import Floats

@@ -38,8 +38,8 @@ class KnownTopics:
     def find_covered(self, spans: ChosenSpans) -> Covers:
         """Return the function that tells which of these spans are mentions of a topic.
 
-        As in mining: above the topic's limit, no nearer to what is not meant, and said by one of
-        its speakers. Conditions on metadata are not looked at.
+        As in mining, a mention is above the topic's limit, not nearer to a phrase under `not`, and
+        said by one of its speakers. Conditions on metadata are ignored.
         """
         scores = spans.vectors @ self.matrix.vectors.T + spans.priors[:, None]
         are_mentions = np.stack(

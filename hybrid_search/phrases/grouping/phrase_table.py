@@ -14,7 +14,7 @@ from hybrid_search.phrases.types import Integers
 from hybrid_search.text.types import Floats
 
 NO_DOCUMENT = -1
-"""In the place of a document's number, for a phrase that stands in none."""
+"""The document number of a phrase that is in no document."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class PhraseTable:
 
 @dataclass(slots=True, eq=False)
 class TableBuilder:
-    """Collects places; those of the same words are one phrase, whatever their case and marks."""
+    """Collects places; the same words are one phrase, whatever their case and punctuation."""
 
     _numbers: dict[str, int] = field(default_factory=dict)
     _document_numbers: dict[str, int] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class TableBuilder:
         Args:
             text: The words.
             vector: Their unit vector there, ``[dimension]``.
-            place: The place, None if it stands in no document.
+            place: The place; None if it is in no document.
         """
         number = self._numbers.setdefault(normalize(text) or text, len(self._texts))
         if number == len(self._texts):

@@ -1,8 +1,8 @@
-"""Tell what is said in every call from what callers want: pleasantries, names, numbers, codes.
+"""Recognise small talk: pleasantries, names, numbers and codes, which every call has.
 
 A clause is a pleasantry if its vector is near to one of a few. It gives details if it is near to
 "my name is" or "this is John" and the like, if many of its words are numbers, codes, addresses or
-names, or if nothing else is left in it (`clause_content`).
+names, or if nothing else remains (`clause_content`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ NAMES = ("this is John", "it is Mary Miller")
 NEAR_PLEASANTRY, NEAR_DETAIL, NEAR_NAME = 0.6, 0.55, 0.45
 """Cosines from which a clause is one of these.
 
-Chosen with calls_sgd: of the clauses in turns that state an intent, those left out are thanks.
+Chosen with calls_sgd: in turns that state an intent, only thanks are left out.
 """
 
 LEAST_DETAIL_WORDS = 0.3

@@ -21,9 +21,9 @@ class SpanReader:
     Attributes:
         backend: The store that holds the index.
         index: The index.
-        speakers: Only what these speakers say counts; empty for all.
-        conditions: On the metadata of the documents.
-        damaged: The keys of passages that were left out, because what is stored is damaged.
+        speakers: Only spans of these speakers count; empty for all.
+        conditions: Conditions on the metadata of the documents.
+        damaged: The keys of passages that were left out because they are damaged.
     """
 
     backend: Backend
@@ -37,10 +37,10 @@ class SpanReader:
     ) -> Iterator[tuple[int, Occurrence]]:
         """Yield the row of each span that meets the conditions, with its words and place.
 
-        Spans in a passage that has been deleted meanwhile are left out.
+        Spans in a passage that was deleted since are left out.
 
         Args:
-            passages: Those of the block.
+            passages: The passages of the block.
             spans: Spans in them, passage by passage.
         """
         rows: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""The types of grouping: what is public first, then the stages in their order."""
+"""The types of grouping: the public ones first, then the stages in their order."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class SimilarPhrase:
-    """A wording that says the same as a phrase, with its near duplicates.
+    """A wording with the same meaning as a phrase, with its near duplicates.
 
     Attributes:
-        text: The wording, as the best example has it.
+        text: The words of the best example.
         cosine: The largest cosine of a place of it with the phrase, -1..1.
         count: How many clauses say it, near duplicates included.
         wordings: How many different wordings are folded into it, itself included.
@@ -55,7 +55,7 @@ class SimilarPhrase:
     example: Occurrence
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the wording as it stands in JSON."""
+        """Return the wording as a JSON object."""
         return asdict(self)
 
 
@@ -78,7 +78,7 @@ class PhraseGroup:
         documents: How many documents say it; 0 for phrases of a text file.
         cohesion: The mean cosine of its phrases with their mean, -1..1.
         wordings: Its different wordings, the most frequent first; at most 20.
-        wording_count: How many there are in all.
+        wording_count: The number of all wordings.
         topic: The known topic that is nearest, if topics were compared.
         topic_cosine: The cosine of its mean with the nearest phrase of that topic.
         examples: Places of it, the nearest to the group's mean first.
@@ -96,13 +96,13 @@ class PhraseGroup:
     examples: tuple[Occurrence, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the group as it stands in JSON."""
+        """Return the group as a JSON object."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What is said often that no topic covers, and what that was computed from.
+    """Frequent groups that no topic covers, and the counts behind them.
 
     Attributes:
         groups: The groups, the first by documents and distance to the topics first.
@@ -113,7 +113,7 @@ class Discovery:
         small_talk: How many more are pleasantries, or give names, numbers, codes or addresses.
         wordings: How many different wordings the clauses have.
         compared: How many of these were compared with each other; the others went to the nearest.
-        damaged: How many passages were left out, because what is stored of them is damaged.
+        damaged: How many passages were left out because they are damaged.
         seed: The seed of both samples.
     """
 
@@ -129,7 +129,7 @@ class Discovery:
     seed: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the discovery as it stands in JSON."""
+        """Return the discovery as a JSON object."""
         return asdict(self)
 
 

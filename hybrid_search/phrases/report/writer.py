@@ -12,7 +12,7 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.errors import DocumentMissingError, UsageError
 from hybrid_search.ingest.shards import Shard
 from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.match_formats import read_matches
+from hybrid_search.phrases.match_rows import read_matches
 from hybrid_search.phrases.report.counts import (
     MatchCounts,
     ValueCounts,

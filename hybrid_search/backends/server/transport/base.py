@@ -7,19 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack
+from typing import Any, Literal, Protocol, TypedDict, Unpack
 
-if TYPE_CHECKING:
-    from hybrid_search.backends.server.transport.retry import RetryPolicy
+from hybrid_search.backends.server.transport.retry import TRANSIENT_STATUSES, RetryPolicy
 
 Engine = Literal["opensearch", "elasticsearch"]
 Body = Mapping[str, Any]
-
-TRANSIENT_STATUSES = (0, 408, 429, 502, 503, 504)
-"""Statuses of failures that pass by themselves.
-
-The connection was lost (0), or the server is busy, starting, or behind a gateway that lost it.
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,13 +33,13 @@ _log = logging.getLogger(__name__)
 
 
 class PatientServer:
-    """A `Server` that is waited for, up to `seconds` each time.
+    """A `Server` that waits for a busy or lost server, up to `seconds` each time.
 
-    With 0 seconds it is tried like any single request: six times within a minute.
+    With 0 seconds it tries as often as for a single request: six times within a minute.
 
-    What is not transient (a refused login, a request that the server will not do) is raised at
-    once. While a request waits, the stages behind it stand still, so no document is refused
-    because its server was down.
+    An error that is not transient (a refused login, a request that the server will not do) is
+    raised at once. While a request waits, the stages of the ingest wait with it, so no document is
+    refused because the server was down.
     """
 
     def __init__(self, server: Server, seconds: float) -> None:
@@ -83,8 +83,8 @@ class PatientServer:
         ``_id``, so an action that was accepted although its answer was lost does no harm by being
         sent twice.
 
-        Raises ServerError if the server accepted nothing in all that time. What is missing are the
-        actions without an outcome; the same command sends them again.
+        Raises ServerError if the server accepted nothing in all that time. Actions without an
+        outcome are missing; the same command sends them again.
         """
         attempts = retry.Attempts(self._policy)
         while True:

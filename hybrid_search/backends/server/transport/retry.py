@@ -12,13 +12,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hybrid_search.backends.server.transport.base import TRANSIENT_STATUSES
 from hybrid_search.errors import AccessError, ServerError
 from hybrid_search.observability import tracing
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+TRANSIENT_STATUSES = (0, 408, 429, 502, 503, 504)
+"""Statuses of transient failures.
+
+The connection was lost (0), or the server is busy, starting, or behind a gateway that lost it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Wait:
 
 
 SLOW_TRY = 2.0
-"""Seconds of a first try after which somebody who waits is told of it."""
+"""Seconds of a first try after which a warning is logged."""
 
 
 def log_wait(wait: Wait) -> None:
@@ -58,8 +63,8 @@ def ignore_answer() -> None:
 class RetryPolicy:
     """How often and for how long a request is tried, and who is told about it.
 
-    `tries` is the limit of tries (None: only the time is limited), `total` that of seconds in which
-    the server accepts nothing. `first` and `longest` are the upper limits, in seconds, of the first
+    `tries` limits the tries (None: only the time is limited), `total` the seconds in which the
+    server accepts nothing. `first` and `longest` are the upper limits, in seconds, of the first
     pause and of any pause. `on_wait` is called before each pause, `on_answer` when the server has
     answered. `remedy` ends the message of the final error.
     """

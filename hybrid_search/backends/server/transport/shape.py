@@ -1,7 +1,7 @@
-"""The shape of an answer: what must be in it, with its types, checked where it arrives.
+"""The shape of an answer: its parts and their types, checked where it arrives.
 
 Behind a URL there may be a proxy, another service or a broken server, whose answers are valid JSON
-too. Who reads an answer that has its shape needs no checks of its own.
+too. Code that reads a checked answer needs no further checks.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def _describe(error: ValidationError) -> str:
 
 
 MAX_STEPS = 8
-"""The most steps of a place that a message names: an answer may be nested thousands deep."""
+"""The longest place that a message names, in steps: an answer may be nested thousands deep."""
 
 ANYTHING: Shape[Any] = Shape(Any)
 CONTAINER: Shape[Any] = Shape(dict[str, Any] | list[Any])
 """A JSON object or list."""
 OBJECT: Shape[dict[str, Any]] = Shape(dict[str, Any])
-"""A JSON object; what is in it does not matter."""
+"""Any JSON object."""

@@ -1,9 +1,9 @@
 """Signs requests for Amazon OpenSearch Service (Signature Version 4).
 
-The credentials are those that AWS tools would use. No other module imports botocore.
+The credentials are found as AWS tools find them. No other module imports botocore.
 
-opensearch-py's own signer does the same, except that it rewrites the query before it signs it: if
-there is a blank in it, the signed query is not the one that is sent.
+opensearch-py's own signer rewrites the query before it signs it: with a blank in it, the signed
+query differs from the one that is sent.
 """
 
 from __future__ import annotations
