@@ -26,6 +26,7 @@ SETTINGS = "encoder.json"
 TOKENIZER = "tokenizer.json"
 CALIBRATION = "calibration.json"
 BOUNDARIES = "boundaries.npz"
+CODEBOOK = "codebook.npz"
 CONFIG = "config.json"
 """The configuration of the encoder for transformers, needed only to continue training."""
 EXPORT_AGAIN = "export the model again"
@@ -99,7 +100,7 @@ def read(folder: Path) -> Artifact:
     """
     artifact = read_settings(folder)
     for name in dict.fromkeys((*artifact.graphs, TOKENIZER, *artifact.sha256)):
-        is_fitted = name in (CALIBRATION, BOUNDARIES)
+        is_fitted = name in (CALIBRATION, BOUNDARIES, CODEBOOK)
         remedy = "copy it again from where the model came from" if is_fitted else EXPORT_AGAIN
         _check(folder / name, artifact.sha256.get(name), remedy)
     return artifact

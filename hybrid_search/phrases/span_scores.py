@@ -17,7 +17,6 @@ from hybrid_search.phrases.joined_passages import JoinedPassages, join_passages
 from hybrid_search.phrases.topic_matrix import TopicMatrix
 from hybrid_search.phrases.types import Candidates, Integers, ScannedBlock
 from hybrid_search.text import spans
-from hybrid_search.text.boundaries import multiply
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
 
@@ -86,7 +85,7 @@ def _sum_products(joined: JoinedPassages, vectors: Floats, phrases: Floats) -> W
     digits over many passages, and the difference of two sums is what counts.
     """
     tokens = joined.tokens
-    products = multiply(vectors, np.ascontiguousarray(phrases.T))
+    products = spans.multiply(vectors, np.ascontiguousarray(phrases.T))
     products *= tokens.scales[:, None]
     running = np.zeros((len(products) + 1, products.shape[1]))
     np.cumsum(products, axis=0, out=running[1:])

@@ -156,24 +156,12 @@ def _predict(tokens: TokenCodes, model: BoundaryModel) -> Floats:
         return np.ones(len(tokens.words) - 1, dtype=np.float32)
     vectors = token_codes.vectors(tokens)
     before, after = _gap_tokens(tokens)
-    units = multiply(vectors, model.hidden[: model.dimension])[before]
-    units += multiply(vectors, model.hidden[model.dimension :])[after]
+    units = spans.multiply(vectors, model.hidden[: model.dimension])[before]
+    units += spans.multiply(vectors, model.hidden[model.dimension :])[after]
     units += model.hidden_bias
     logits = np.maximum(units, 0.0) @ model.output + model.output_bias
     probabilities: Floats = (1.0 / (1.0 + np.exp(-np.clip(logits, -30, 30)))).astype(np.float32)
     return probabilities
-
-
-def multiply(vectors: Floats, weights: Floats) -> Floats:
-    """Return ``vectors @ weights``, in batches of rows small enough for BLAS to use one thread.
-
-    While an encoder uses all cores, two threads waiting for each other take 30 times as long.
-    """
-    product = np.empty((len(vectors), weights.shape[1]), dtype=np.float32)
-    step = max(1, spans.SINGLE_THREAD_PRODUCTS // weights.size)
-    for start in range(0, len(vectors), step):
-        np.dot(vectors[start : start + step], weights, out=product[start : start + step])
-    return product
 
 
 def _mark_gaps(probabilities: Floats, text: str, words: Ints, unmarked: float) -> Floats:

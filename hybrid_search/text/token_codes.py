@@ -142,7 +142,7 @@ def cosines(query: Floats, tokens: TokenCodes) -> Floats:
     `query` is float32 ``[dimension]``.
     """
     products = _products(query, tokens.codes) * tokens.scales
-    return spans.cosines(products, tokens.words[:, 2:], tokens.counts, tokens.inverse_norms)
+    return spans.token_cosines(products, tokens.words[:, 2:], tokens.counts, tokens.inverse_norms)
 
 
 def _products(query: Floats, codes: Codes) -> Floats:

@@ -18,10 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from hybrid_search.text.codebook import Codebook
 
 Floats = NDArray[np.float32]
 Halves = NDArray[np.float16]
@@ -147,6 +150,66 @@ class TokenCodes:
     inverse_norms: Halves
     boundaries: Bytes | None = None
     turns: Sequence[tuple[int, str | None]] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PassageTokens:
+    """The token vectors of a passage, of mean length 1, before they are rounded.
+
+    Attributes:
+        vectors: float32 ``[tokens, dimension]``.
+        words: int32 ``[words, 4]``: start and end (code points from the passage's start), first
+            token, token after the last.
+        counts: uint8 ``[words]``: number of spans that start at the word, see `WordCodes`.
+    """
+
+    vectors: Floats
+    words: Ints
+    counts: Bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordCodes:
+    """The data needed to score every span of a passage: a row for each word, a byte for each span.
+
+    A word's vector, the sum of those of its tokens, is ``length * (a * centroid + b * residual)``.
+
+    Attributes:
+        codebook: The centroids, and the dimension of the vectors.
+        bits: The bits of one number of a residual.
+        words: int32 ``[words, 2]``: start and end, in code points from the passage's start.
+        counts: uint8 ``[words]``: number of spans that start at the word (of 1 word, 2 words, ...);
+            0 for words that belong to the next piece.
+        centroids: uint16 ``[words]``: the number of the nearest centroid.
+        centroid_parts: uint8 ``[words]``: a, in 255ths.
+        residual_parts: uint8 ``[words]``: b, in 128ths.
+        lengths: float16 ``[words]``: the lengths of the vectors, 0 for a word without a token.
+        residuals: uint8 ``[words, bytes]``, packed by `residual_codes`.
+        norms: uint8 ``[counts.sum()]``: the length of the span's vector, in 250ths of the sum of
+            its words' lengths; word by word, and for each from the shortest span to the longest.
+        boundaries: uint8 ``[words]``: the probability, in 255ths, that a clause ends before the
+            word; None if the model does not predict boundaries.
+        turns: The first word and the speaker of each turn. Not stored with the codes, and set only
+            if a request filters by speaker.
+    """
+
+    codebook: Codebook
+    bits: int
+    words: Ints
+    counts: Bytes
+    centroids: NDArray[np.uint16]
+    centroid_parts: Bytes
+    residual_parts: Bytes
+    lengths: Halves
+    residuals: Bytes
+    norms: Bytes
+    boundaries: Bytes | None = None
+    turns: Sequence[tuple[int, str | None]] = ()
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of the vectors."""
+        return self.codebook.dimension
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -222,7 +222,7 @@ def _estimate_cosines(query: Floats, passages: Sequence[ShortCodes], counts: Byt
     codes = np.concatenate([passage.codes for passage in passages])
     products = two_bit_codes.multiply(codes, query) * _DECODED[lengths]
     words = np.arange(len(counts), dtype=np.int32)
-    return spans.cosines(
+    return spans.token_cosines(
         products, np.stack([words, words + 1], axis=1), counts, _DECODED[inverse_norms]
     )
 

@@ -1,0 +1,110 @@
+"""The codebook of a model: the centroids that the stored codes of words refer to, and a rotation.
+
+Vectors are turned by an orthogonal matrix before they are rounded. In a model of nested sizes the
+first numbers are the largest, and few bits would cut them off; turned, all are about as large, and
+cosines are the same. Centroids are fitted once for a model (`export.codebook`), so the codes of a
+text are the same in every index, and nothing is fitted when an index is written.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Self
+
+import numkong
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_search.text import spans
+from hybrid_search.text.types import Codes, Floats
+
+PLAIN = 0
+"""The identity of the codebook without centroids, for models that have none of their own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Codebook:
+    """The centroids of a model's word vectors, in one of its dimensions.
+
+    Attributes:
+        centroids: float32 ``[centroids, dimension]``: turned unit vectors; a single one of zeros if
+            the model has no centroids.
+        identity: A checksum of the centroids, by which stored codes name their codebook.
+        packed: The centroids as int8, as numkong multiplies them.
+    """
+
+    centroids: Floats
+    identity: int
+    packed: Any
+
+    @classmethod
+    def from_codes(cls, codes: Codes, dimension: int) -> Self:
+        """Return the codebook of centroids that are cut to their first `dimension` numbers.
+
+        `codes` are int8 ``[centroids, numbers]``, each row in a scale of its own.
+        """
+        cut = np.ascontiguousarray(codes[:, :dimension])
+        lengths = np.linalg.norm(cut.astype(np.float32), axis=1, keepdims=True)
+        centroids = turn(cut * spans.inverse(lengths))
+        step = max(float(np.abs(centroids).max(initial=0.0)), 1e-12) / 127
+        packed = numkong.dots_pack(np.rint(centroids / step).astype(np.int8), dtype="int8")
+        return cls(centroids, zlib.crc32(cut.tobytes(), dimension), packed)
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of the vectors."""
+        return self.centroids.shape[1]
+
+    def find_nearest(self, units: Floats) -> NDArray[np.uint16]:
+        """Return the number of the centroid that is nearest to each turned unit vector.
+
+        Products of int8 are compared: of two centroids that are about as near either may be chosen.
+        """
+        if len(self.centroids) == 1 or not len(units):
+            return np.zeros(len(units), np.uint16)
+        largest = np.abs(units).max(axis=1, keepdims=True)
+        codes = np.rint(units * (127 * spans.inverse(largest))).astype(np.int8)
+        nearest: NDArray[np.uint16] = (
+            np.asarray(numkong.dots_packed(codes, self.packed)).argmax(axis=1).astype(np.uint16)
+        )
+        return nearest
+
+
+@lru_cache(maxsize=16)
+def rotation(dimension: int) -> Floats:
+    """Return the matrix that turns vectors, float32 ``[dimension, dimension]``.
+
+    It is that of the sine transform (DST-I): orthogonal, symmetric, and so its own inverse.
+    """
+    numbers = np.arange(1, dimension + 1, dtype=np.int64)
+    halves = np.outer(numbers, numbers) % (2 * dimension + 2)  # a sine is exact for small arguments
+    matrix = np.sqrt(2 / (dimension + 1)) * np.sin(np.pi / (dimension + 1) * halves)
+    return matrix.astype(np.float32)
+
+
+def turn(vectors: Floats) -> Floats:
+    """Return vectors turned, float32 ``[rows, dimension]``; turned twice they are as before."""
+    return spans.multiply(vectors, rotation(vectors.shape[1]))
+
+
+@lru_cache(maxsize=16)
+def plain(dimension: int) -> Codebook:
+    """Return the codebook of a model that has no centroids."""
+    no_centroid = np.zeros((1, dimension), np.float32)
+    return Codebook(no_centroid, PLAIN, None)
+
+
+_loaded: dict[int, Codebook] = {}
+
+
+def remember(codebook: Codebook) -> Codebook:
+    """Return `codebook`, which stored codes in this process are read with from now on."""
+    return _loaded.setdefault(codebook.identity, codebook)
+
+
+def find(identity: int, dimension: int) -> Codebook | None:
+    """Return the codebook that stored codes name, None if no model with it was loaded."""
+    codebook = plain(dimension) if identity == PLAIN else _loaded.get(identity)
+    return codebook if codebook is None or codebook.dimension == dimension else None
