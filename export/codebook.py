@@ -53,8 +53,8 @@ SOURCES: dict[str, Callable[[Path], list[str]]] = {
 
 ABOUT = """`codebook.npz` has the {centroids:,} centroids that the stored codes of words refer to.
 Made by `python -m export.codebook`, seed {seed}, by spherical k-means over {words:,} words of
-{sources}. The mean cosine of a word and its centroid is {cosine:.3f}; centroids explain {energy:.0%}
-of the words' energy."""
+{sources}. The mean cosine of a word and its centroid is {cosine:.3f}; centroids explain
+{energy:.0%} of the words' energy."""
 
 
 def main() -> None:
@@ -128,7 +128,8 @@ def fit_centroids(vectors: Floats, count: int, seed: int, progress: Progress) ->
     Spherical k-means (Dhillon and Modha, 2001): a centroid is the sum of the vectors whose cosine
     with it is the largest. One without vectors becomes the vector that is farthest from its own.
 
-    Raises SystemExit if there are fewer vectors than centroids.
+    Raises:
+        SystemExit: If there are fewer vectors than centroids.
     """
     if len(vectors) < count:
         raise SystemExit(f"{len(vectors):,} words are too few for {count:,} centroids")

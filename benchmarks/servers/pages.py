@@ -17,14 +17,14 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.passage_codec import parse_passage_id, passage_id
 from hybrid_search.backends.types import Candidates, Request
-from hybrid_search.text.token_codes import best_passages
+from hybrid_search.text.best_passages import best_passages
 
 Cosines = Mapping[str, Mapping[str, float]]
 """The best cosine of every passage, by phrase and passage."""
 
 
 class ExhaustiveBackend(ServerBackend):
-    """A server whose span leg is computed here, from the token codes of all passages."""
+    """A server whose span leg is computed here, from the word codes of all passages."""
 
     def __init__(self, backend: ServerBackend, corpus: Corpus, cosines: Cosines) -> None:
         super().__init__(backend.server, backend.options)

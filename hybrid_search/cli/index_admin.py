@@ -11,6 +11,7 @@ import typer
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY
 from hybrid_search.errors import DamagedIndexError, UsageError
+from hybrid_search.text.residual_codes import DEFAULT_BITS
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
@@ -31,7 +32,7 @@ Quantization = Annotated[
 M = Annotated[int | None, typer.Option(help="Links of each vector in the graph.")]
 GraphDimension = Annotated[
     int | None,
-    typer.Option(help="How many numbers of its vectors the graph has; token codes have all."),
+    typer.Option(help="How many numbers of its vectors the graph has; word codes have all."),
 ]
 EfConstruction = Annotated[
     int | None, typer.Option(help="Vectors that are examined to find these links.")
@@ -50,6 +51,10 @@ def setup(
             "half a window apart."
         ),
     ] = DEFAULT_POLICY,
+    codes: Annotated[
+        int,
+        typer.Option(help="Bits in which a number of a stored vector is kept: 2, 3, 4 or 8."),
+    ] = DEFAULT_BITS,
     analyzer: Analyzer = None,
     knn_engine: KnnEngine = None,
     quantization: Quantization = None,
@@ -83,6 +88,7 @@ def setup(
             client.setup(
                 index,
                 policy=policy,
+                codes=codes,
                 options=index_options | _drop_unset(shards=shards, replicas=replicas),
             )
             info = client.describe(index)

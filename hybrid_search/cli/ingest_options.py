@@ -96,6 +96,12 @@ Policy = Annotated[
     str | None,
     typer.Option(help="Windows whose vectors find passages, as in 5/1. Default: the index's."),
 ]
+Codes = Annotated[
+    int | None,
+    typer.Option(
+        help="Bits in which a number of a stored vector is kept: 2, 3, 4, 8. Default: the index's."
+    ),
+]
 CheckpointFile = Annotated[
     Path | None,
     typer.Option(

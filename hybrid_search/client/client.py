@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from hybrid_search.client.admin import policy_of
+from hybrid_search.client.admin import codes_of, policy_of
 from hybrid_search.client.grouping import PhraseGrouping
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.encoder.base import span_prior
@@ -218,6 +218,7 @@ class Client(PhraseGrouping):
         index: str = DEFAULT_INDEX,
         rejects: str | Path | None = None,
         policy: str | None = None,
+        codes: int | None = None,
         columns: Mapping[str, str] | None = None,
         rows: Rows = "document",
         split_speakers: bool = False,
@@ -235,6 +236,8 @@ class Client(PhraseGrouping):
             rejects: The file for rejected documents (default: ``INDEX.rejected.jsonl``, beside an
                 embedded index, else in the current folder).
             policy: Which spans become vectors (default: the policy of the index).
+            codes: The bits in which a number of a stored vector is kept: 2, 3, 4 or 8 (default:
+                those of the index).
             columns: The column or dotted key of ``id``, ``text``, ``turns``, ``speaker``,
                 ``start``, ``end`` or any other key.
             rows: ``turn`` makes a call of all rows with the same id.
@@ -266,6 +269,7 @@ class Client(PhraseGrouping):
             index=index,
             rejects=rejects,
             policy=policy,
+            codes=codes,
             strip_html=strip_html,
             strip_quotes=strip_quotes,
         )
@@ -284,6 +288,7 @@ class Client(PhraseGrouping):
         index: str = DEFAULT_INDEX,
         rejects: str | Path | None = None,
         policy: str | None = None,
+        codes: int | None = None,
         report: Report = ignore_report,
         where: Mapping[str, Any] | None = None,
         checkpoint: Checkpoint | None = None,
@@ -300,6 +305,7 @@ class Client(PhraseGrouping):
             index: As in `ingest`.
             rejects: As in `ingest`.
             policy: As in `ingest`.
+            codes: As in `ingest`.
             report: Called with the summary so far, while the ingest runs.
             where: Index only documents with this metadata, as in `hybrid_search.query`.
             checkpoint: Records the lines already indexed, which are skipped. The caller must finish
@@ -327,6 +333,7 @@ class Client(PhraseGrouping):
             index=index,
             rejects=Path(rejects) if rejects else None,
             policy=policy,
+            codes=codes,
             report=report,
             where=where,
             checkpoint=checkpoint,
@@ -358,6 +365,7 @@ class Client(PhraseGrouping):
         options = replace(
             options,
             policy=options.policy or policy_of(spec),
+            codes=options.codes or codes_of(spec),
             rejects=options.find_rejects(self._settings.url),
         )
         encoders = self._encoders.for_spec(spec)

@@ -3,7 +3,8 @@
 The folder is the only thing that ``export/`` hands to the product. Its graphs, such as
 ``int8.onnx``, share their weights, in ``weights.data``. A calibrated model also has
 ``calibration.json``, read by `hybrid_search.search.calibration`, and a model that predicts clause
-boundaries has ``boundaries.npz``, read by `hybrid_search.encoder.prior_file`.
+boundaries has ``boundaries.npz``, read by `hybrid_search.encoder.prior_file`. ``codebook.npz`` has
+the centroids that codes of words refer to, read by `hybrid_search.encoder.codebook_file`.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ CONTEXT = "turn"
 class Artifact(BaseModel):
     """The content of ``encoder.json``.
 
-    `sha256` maps each file of the folder to its digest. Calibration and boundaries have digests
-    too, but do not affect the `fingerprint`, and neither does the precision. `sizes` is as in
-    `EncoderInfo`.
+    `sha256` maps each file of the folder to its digest. Calibration, boundaries and codebook have
+    digests too, but do not affect the `fingerprint`, and neither does the precision. `sizes` is as
+    in `EncoderInfo`.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -89,7 +90,7 @@ class Artifact(BaseModel):
             precision,
             self.context,
             self.sizes,
-            provider,
+            provider=provider,
         )
 
 

@@ -35,6 +35,8 @@ class IngestOptions:
     """The file for refused documents; None for `default_rejects_path` of the index URL."""
     policy: str | None = None
     """The window policy, such as ``5/1``; None for the policy of the index, or the default."""
+    codes: int | None = None
+    """The bits of a number of a vector; None for those of the index, or the default."""
     report: Report = ignore_report
     where: Mapping[str, Any] | None = None
     """Conditions on the metadata of documents (`hybrid_search.text.filters`), or None."""

@@ -14,7 +14,8 @@ from hybrid_search.search import parameters
 from hybrid_search.search.phrase_vector import query_vector, query_vectors
 from hybrid_search.search.result import Span
 from hybrid_search.search.types import PassageSpans, Place
-from hybrid_search.text import passages, spans, token_codes
+from hybrid_search.text import passages, spans
+from hybrid_search.text.best_passages import best_passages
 from hybrid_search.text.span_filter import SpanFilter
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, Turn, list_turns
@@ -51,7 +52,7 @@ def best_spans(
             replace(codes, turns=list_turns(document, passage))
             for passage, codes in zip(batch, encode_passages(encoder, document, batch), strict=True)
         ]
-        best = token_codes.best_passages(vector, dict(enumerate(codes)), span_filter=span_filter)
+        best = best_passages(vector, dict(enumerate(codes)), span_filter=span_filter)
         for number, cosines in sorted(best.cosines.items()):
             priors = prior.score_spans(codes[number]) if prior else None
             passage_spans.append(

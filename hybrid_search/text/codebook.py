@@ -17,11 +17,15 @@ import numkong
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_search.errors import ModelError
 from hybrid_search.text import spans
 from hybrid_search.text.types import Codes, Floats
 
-PLAIN = 0
-"""The identity of the codebook without centroids, for models that have none of their own."""
+PLAIN, PLAIN_NAME = 0, "plain"
+"""The identity and name of the codebook without centroids, for models that have none of their own.
+
+Others are named by their identity in hexadecimal digits.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +35,7 @@ class Codebook:
     Attributes:
         centroids: float32 ``[centroids, dimension]``: turned unit vectors; a single one of zeros if
             the model has no centroids.
-        identity: A checksum of the centroids, by which stored codes name their codebook.
+        identity: A checksum of the centroids in full, by which stored codes name their codebook.
         packed: The centroids as int8, as numkong multiplies them.
     """
 
@@ -47,15 +51,16 @@ class Codebook:
         """
         cut = np.ascontiguousarray(codes[:, :dimension])
         lengths = np.linalg.norm(cut.astype(np.float32), axis=1, keepdims=True)
-        centroids = turn(cut * spans.inverse(lengths))
+        units: Floats = (cut * spans.inverse(lengths)).astype(np.float32)
+        centroids: Floats = units @ rotation(dimension)
         step = max(float(np.abs(centroids).max(initial=0.0)), 1e-12) / 127
         packed = numkong.dots_pack(np.rint(centroids / step).astype(np.int8), dtype="int8")
-        return cls(centroids, zlib.crc32(cut.tobytes(), dimension), packed)
+        return cls(centroids, identify(codes), packed)
 
     @property
     def dimension(self) -> int:
         """The dimension of the vectors."""
-        return self.centroids.shape[1]
+        return int(self.centroids.shape[1])
 
     def find_nearest(self, units: Floats) -> NDArray[np.uint16]:
         """Return the number of the centroid that is nearest to each turned unit vector.
@@ -72,6 +77,11 @@ class Codebook:
         return nearest
 
 
+def identify(codes: Codes) -> int:
+    """Return the identity of the codebook of these centroids, which is not `PLAIN`."""
+    return max(PLAIN + 1, zlib.crc32(codes.tobytes()))
+
+
 @lru_cache(maxsize=16)
 def rotation(dimension: int) -> Floats:
     """Return the matrix that turns vectors, float32 ``[dimension, dimension]``.
@@ -81,7 +91,7 @@ def rotation(dimension: int) -> Floats:
     numbers = np.arange(1, dimension + 1, dtype=np.int64)
     halves = np.outer(numbers, numbers) % (2 * dimension + 2)  # a sine is exact for small arguments
     matrix = np.sqrt(2 / (dimension + 1)) * np.sin(np.pi / (dimension + 1) * halves)
-    return matrix.astype(np.float32)
+    return np.asarray(matrix, dtype=np.float32)
 
 
 def turn(vectors: Floats) -> Floats:
@@ -96,15 +106,30 @@ def plain(dimension: int) -> Codebook:
     return Codebook(no_centroid, PLAIN, None)
 
 
-_loaded: dict[int, Codebook] = {}
+_loaded: dict[tuple[int, int], Codebook] = {}
+"""The codebooks of the models of this process, by identity and dimension."""
 
 
 def remember(codebook: Codebook) -> Codebook:
     """Return `codebook`, which stored codes in this process are read with from now on."""
-    return _loaded.setdefault(codebook.identity, codebook)
+    return _loaded.setdefault((codebook.identity, codebook.dimension), codebook)
+
+
+def find_by_name(name: str, dimension: int) -> Codebook:
+    """Return the codebook that the spec of an index names.
+
+    Raises:
+        ModelError: If no model with it was loaded.
+    """
+    used = find(PLAIN if name == PLAIN_NAME else int(name, 16), dimension)
+    if used is None:
+        raise ModelError(
+            f"the index was written with the codebook {name} of {dimension} numbers, which no "
+            "loaded model has: query with the model that the index was written with"
+        )
+    return used
 
 
 def find(identity: int, dimension: int) -> Codebook | None:
     """Return the codebook that stored codes name, None if no model with it was loaded."""
-    codebook = plain(dimension) if identity == PLAIN else _loaded.get(identity)
-    return codebook if codebook is None or codebook.dimension == dimension else None
+    return plain(dimension) if identity == PLAIN else _loaded.get((identity, dimension))

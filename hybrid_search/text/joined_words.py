@@ -29,6 +29,18 @@ HAS_BOUNDARIES = 128
 
 PLACE_BYTES = (1, 2, 4)
 
+COLUMNS = (
+    "words",
+    "counts",
+    "centroids",
+    "centroid_parts",
+    "residual_parts",
+    "lengths",
+    "residuals",
+    "norms",
+)
+"""The arrays of `WordCodes` that are joined."""
+
 FIRST_INFINITE_HALF = 0x7C00
 """The bits of float16 infinity; those of NaN and of negative numbers are larger."""
 
@@ -90,10 +102,8 @@ def join_sound(passages: Sequence[WordCodes], dimension: int) -> JoinedCodes | N
         for passage in passages
     ):
         return None
-    columns = ("words", "counts", "centroids", "centroid_parts", "residual_parts", "lengths")
-    joined: dict[str, NDArray[Any]] = {
-        name: np.concatenate([getattr(passage, name) for passage in passages])
-        for name in (*columns, "residuals", "norms")
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(passage, name) for passage in passages]) for name in COLUMNS
     }
     return _check(
         WordCodes(first.codebook, first.bits, **joined),

@@ -13,9 +13,11 @@ import numkong
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_search.errors import UsageError
 from hybrid_search.text.types import Bytes, Codes, Floats
 
 BITS = (2, 3, 4, 8)
+DEFAULT_BITS = 2
 
 _POSITIVE_LEVELS = {
     2: (3, 10),
@@ -42,12 +44,25 @@ FINER_STEPS = 254
 """Steps of one row of a split query per step of the row before; the rest is at most half a step."""
 
 
+def check_bits(bits: int) -> int:
+    """Return `bits`; raise UsageError if codes cannot have so many a number."""
+    if bits not in BITS:
+        choices = ", ".join(map(str, BITS))
+        raise UsageError(f"codes is {bits!r}, but numbers are stored in one of {choices} bits")
+    return bits
+
+
 def levels(bits: int) -> Codes:
     """Return what the codes of a number stand for, int8 ``[2 ** bits]``, in units of `STEPS`."""
     if bits == 8:
         return (np.arange(256) - MIDDLE).astype(np.int8)
     above = np.array(_POSITIVE_LEVELS[bits], np.int8)
     return np.concatenate([-above[::-1], above])
+
+
+def packed_levels(bits: int) -> Codes:
+    """Return what packed codes stand for: `levels`, or of 3 bits only those above 0."""
+    return np.array(_POSITIVE_LEVELS[3], np.int8) if bits == 3 else levels(bits)
 
 
 def count_bytes(dimension: int, bits: int) -> int:
@@ -63,7 +78,7 @@ def round_numbers(units: Floats, bits: int) -> Bytes:
     """Return the codes of the numbers of turned unit vectors, uint8 ``[rows, dimension]``."""
     deviations = units * np.float32(np.sqrt(units.shape[1]) * STEPS[bits])
     if bits == 8:
-        return (np.rint(deviations).clip(-127, 127) + MIDDLE).astype(np.uint8)
+        return np.asarray(np.rint(deviations).clip(-127, 127) + MIDDLE, dtype=np.uint8)
     of_codes = levels(bits).astype(np.float32)
     codes = np.zeros(units.shape, np.uint8)
     for threshold in (of_codes[1:] + of_codes[:-1]) / 2:
@@ -87,7 +102,8 @@ def pack(codes: Bytes, bits: int) -> Bytes:
     if bits != 3:
         return _join_bits(padded, bits)
     is_positive = (padded >= 4).astype(np.uint8)
-    distances = np.where(is_positive, padded - 4, 3 - padded).astype(np.uint8) & 3
+    distances = np.where(is_positive, padded - 4, 3 - padded).astype(np.uint8)
+    distances &= np.uint8(3)
     return np.concatenate([_join_bits(distances, 2), _join_bits(is_positive, 1)], axis=1)
 
 
@@ -120,11 +136,12 @@ def _look_up(packed: Bytes, table: NDArray[np.unsignedinteger]) -> Codes:
 def _table(bits: int) -> NDArray[np.unsignedinteger]:
     """Return the levels of any two bytes, as unsigned integers ``[65536]`` of 8 or 4 bytes."""
     width = 4 if bits == 4 else 2
-    of_codes = np.array(_POSITIVE_LEVELS[3], np.int8) if bits == 3 else levels(bits)
+    of_codes = packed_levels(bits)
     pairs = np.arange(2**16, dtype=np.uint16)[:, None]
     shifts = np.arange(0, 16, width, dtype=np.uint16)
     numbers = of_codes[pairs >> shifts & (2**width - 1)]
-    return np.ascontiguousarray(numbers).view(np.uint32 if bits == 4 else np.uint64)[:, 0]
+    packed = np.ascontiguousarray(numbers)
+    return packed.view(np.uint32)[:, 0] if bits == 4 else packed.view(np.uint64)[:, 0]
 
 
 @cache
@@ -142,7 +159,7 @@ def scale(bits: int, dimension: int) -> np.float32:
 
 @cache
 def _query_weights() -> Floats:
-    return 1 / float(FINER_STEPS) ** np.arange(QUERY_ROWS)
+    return np.array([float(FINER_STEPS) ** -row for row in range(QUERY_ROWS)], np.float32)
 
 
 class ResidualQuery:

@@ -162,8 +162,6 @@ def _merge_tokens(vectors: Floats, tokens: Ints) -> tuple[Floats, Ints]:
     return np.add.reduceat(vectors, edges[:-1]), positions.reshape(tokens.shape).astype(np.int32)
 
 
-
-
 def cosines(products: Floats, counts: Bytes, inverse_norms: NDArray[np.floating]) -> Floats:
     """Return the cosine of the query with every span, float32 ``[spans]``.
 
@@ -173,23 +171,6 @@ def cosines(products: Floats, counts: Bytes, inverse_norms: NDArray[np.floating]
     sums = span_sums(products, counts)
     sums *= inverse_norms
     clipped: Floats = np.clip(sums, -1.0, 1.0, out=sums).astype(np.float32)
-    return clipped
-
-
-def token_cosines(
-    products: Floats, tokens: Ints, counts: Bytes, inverse_norms: NDArray[np.floating]
-) -> Floats:
-    """Return the cosine of the query with every span, float32 ``[spans]``.
-
-    `products`, float ``[tokens]``, is ``H @ q`` for a unit query. The cosine of a span without
-    tokens is 0.
-    """
-    running = np.zeros(len(products) + 1)
-    np.cumsum(products, out=running[1:])
-    differences = running[tokens[:, 1]][last_words(counts)]
-    differences -= np.repeat(running[tokens[:, 0]], counts)
-    differences *= inverse_norms
-    clipped: Floats = np.clip(differences, -1.0, 1.0, out=differences).astype(np.float32)
     return clipped
 
 

@@ -2,7 +2,7 @@
 
 Ingest: `SourceLine` -> `Document` of `Turn`s, with its hash a `ParsedDocument` -> split into
 `Passage`s of `Part`s, each a `PreparedPassage` -> encoded to `Encoding`s -> packed into
-`TokenCodes` -> `Entry` -> written.
+`WordCodes` -> `Entry` -> written.
 
 Query: `Query` -> a `Request` per phrase -> `Candidates` -> `StoredPassage` -> `ScoredPassage` ->
 grouped by document, with `PassageContent` -> `Hit` with its `Span`s -> `Result`.
@@ -125,34 +125,6 @@ class Encoding:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TokenCodes:
-    """The data needed to score every span of a passage, in O(tokens) bytes.
-
-    Attributes:
-        words: int32 ``[words, 4]``: start and end (code points from the passage's start), first
-            token, token after the last.
-        counts: uint8 ``[words]``: number of spans that start at the word (of 1 word, 2 words, ...);
-            0 for words that belong to the next piece.
-        codes: int8 ``[tokens, dimension]``: token vector = code * scale.
-        scales: float32 ``[tokens]``.
-        inverse_norms: float16 ``[counts.sum()]``: 1 / |sum of the span's token vectors|, word by
-            word, and for each word from the shortest span to the longest.
-        boundaries: uint8 ``[words]``: the probability, in 255ths, that a clause ends before the
-            word; None if the model does not predict boundaries.
-        turns: The first word and the speaker of each turn. Not stored with the codes, and set only
-            if a request filters by speaker.
-    """
-
-    words: Ints
-    counts: Bytes
-    codes: Codes
-    scales: Floats
-    inverse_norms: Halves
-    boundaries: Bytes | None = None
-    turns: Sequence[tuple[int, str | None]] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class PassageTokens:
     """The token vectors of a passage, of mean length 1, before they are rounded.
 
@@ -224,7 +196,7 @@ class Entry:
     source_hash: str
     passages: int
     passage: Passage
-    tokens: TokenCodes
+    tokens: WordCodes
     spans: int
 
     @property
@@ -248,7 +220,7 @@ class Entry:
 
 
 def list_turns(document: Document, passage: Passage) -> list[tuple[int, str | None]]:
-    """Return the first word and the speaker of each turn of a passage, see `TokenCodes.turns`."""
+    """Return the first word and the speaker of each turn of a passage, see `WordCodes.turns`."""
     turns: list[tuple[int, str | None]] = []
     words = 0
     for part in passage.parts:

@@ -27,10 +27,17 @@ from hybrid_search.text.joined_words import (
     join_sound,
     row_type,
 )
-from hybrid_search.text.types import Bytes, Encoding, Floats, Ints, Passage, PassageTokens, WordCodes
+from hybrid_search.text.residual_codes import DEFAULT_BITS
+from hybrid_search.text.types import (
+    Bytes,
+    Encoding,
+    Floats,
+    Ints,
+    Passage,
+    PassageTokens,
+    WordCodes,
+)
 from hybrid_search.text.word_vectors import WordQuery
-
-DEFAULT_BITS = 2
 
 NORM_TOLERANCE = 1
 """Allowed difference of two norms of the same codes, in steps: another machine may round the other
@@ -39,7 +46,7 @@ way.
 
 
 def gather(passage: Passage, encodings: Sequence[Encoding], dimension: int) -> PassageTokens:
-    """Join the tokens of a passage's parts.
+    """Return the tokens of a passage's parts, joined.
 
     `encodings` has one encoding per part, with offsets relative to the part's `window_start`.
     Tokens outside the part's words are left out. The vectors are scaled to a mean length of 1 over
@@ -75,10 +82,7 @@ def pack(
         bits: The bits of one number of a vector, one of `residual_codes.BITS`.
         boundaries: The clause boundaries, see `WordCodes`.
     """
-    sums = spans.running_sums(tokens.vectors)
-    encoded = word_vectors.encode(
-        sums[tokens.words[:, 3]] - sums[tokens.words[:, 2]], used, bits
-    )
+    encoded = word_vectors.encode(sum_words(tokens), used, bits)
     codes = WordCodes(
         used,
         bits,
@@ -93,6 +97,20 @@ def pack(
         boundaries,
     )
     return replace(codes, norms=word_vectors.measure_norms(codes))
+
+
+def sum_words(tokens: PassageTokens) -> Floats:
+    """Return the sum of the token vectors of each word, float32 ``[words, dimension]``.
+
+    A token that several words share, such as an unknown one, is divided among them: so the sum of a
+    span has each of its tokens once.
+    """
+    changes = np.zeros(len(tokens.vectors) + 1, np.int32)
+    np.add.at(changes, tokens.words[:, 2], 1)
+    np.add.at(changes, tokens.words[:, 3], -1)
+    shares = np.maximum(np.cumsum(changes)[:-1], 1).astype(np.float32)
+    sums = spans.running_sums(tokens.vectors / shares[:, None])
+    return np.asarray(sums[tokens.words[:, 3]] - sums[tokens.words[:, 2]])
 
 
 def vectors(codes: WordCodes) -> Floats:
@@ -121,6 +139,18 @@ def cosines(query: Floats, codes: WordCodes) -> Floats:
 def multiply(query: WordQuery, codes: WordCodes) -> Floats:
     """Return the `cosines` of a query that is made ready once for many passages."""
     return spans.cosines(query.multiply(codes), codes.counts, word_vectors.inverse_norms(codes))
+
+
+def cosines_with_many(queries: Floats, codes: WordCodes) -> Floats:
+    """Return the cosine of every span with each of some unit queries, float32 ``[spans, queries]``.
+
+    `queries` are float32 ``[queries, dimension]``.
+    """
+    products = word_vectors.decode_turned(codes) @ codebook.turn(queries).T
+    sums = spans.running_sums(products)
+    first, last = spans.bounds(codes.counts)
+    found: Floats = (sums[last + 1] - sums[first]) * word_vectors.inverse_norms(codes)[:, None]
+    return found
 
 
 def is_sound(codes: WordCodes, dimension: int) -> bool:

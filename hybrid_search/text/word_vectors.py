@@ -63,9 +63,9 @@ def _fit_parts(units: Floats, centroids: Floats, residuals: Floats) -> tuple[Byt
     scale = RESIDUAL_STEPS * spans.inverse(length)
     residual_parts = np.rint(second * scale).clip(0, 255)
     # of the residual's part, as it is rounded, follows the centroid's for a length of 1
-    across = residual_parts / RESIDUAL_STEPS
-    left = np.maximum(1 + across**2 * (shared**2 - squares), 0.0)
-    wanted = (np.sqrt(left) - across * shared) * is_centroid
+    kept = residual_parts / RESIDUAL_STEPS
+    left = np.maximum(1 + kept**2 * (shared**2 - squares), 0.0)
+    wanted = (np.sqrt(left) - kept * shared) * is_centroid
     centroid_parts = np.rint(wanted * CENTROID_STEPS).clip(0, 255)
     return centroid_parts.astype(np.uint8), residual_parts.astype(np.uint8)
 
@@ -73,9 +73,10 @@ def _fit_parts(units: Floats, centroids: Floats, residuals: Floats) -> tuple[Byt
 def decode_turned(codes: WordCodes) -> Floats:
     """Return the turned word vectors, float32 ``[words, dimension]``."""
     lengths = codes.lengths.astype(np.float32)
-    along = lengths * codes.centroid_parts / CENTROID_STEPS
-    across = lengths * codes.residual_parts / RESIDUAL_STEPS
-    vectors = _unpack(codes.residuals, codes.bits, codes.dimension) * across[:, None]
+    along = lengths * codes.centroid_parts / np.float32(CENTROID_STEPS)
+    across = lengths * codes.residual_parts / np.float32(RESIDUAL_STEPS)
+    vectors = _unpack(codes.residuals, codes.bits, codes.dimension)
+    vectors *= across[:, None]
     vectors += codes.codebook.centroids[codes.centroids] * along[:, None]
     return vectors
 
@@ -90,7 +91,8 @@ def measure_norms(codes: WordCodes) -> Bytes:
     words = np.arange(len(codes.counts), dtype=np.int32)
     norms = spans.norms(decode_turned(codes), np.stack([words, words + 1], axis=1), codes.counts)
     sums = _sum_lengths(codes)
-    return np.rint(norms * spans.inverse(sums) * NORM_STEPS).clip(0, 255).astype(np.uint8)
+    steps = np.rint(norms * spans.inverse(sums) * NORM_STEPS)
+    return np.asarray(steps.clip(0, 255), dtype=np.uint8)
 
 
 def inverse_norms(codes: WordCodes) -> Floats:
@@ -115,7 +117,7 @@ class WordQuery:
     def __init__(self, query: Floats, codebook: Codebook) -> None:
         self.codebook = codebook
         turned = turn(query[None])[0]
-        self._centroids = codebook.centroids @ turned
+        self._centroids = spans.multiply(codebook.centroids, turned[:, None])[:, 0]
         self._residuals = ResidualQuery(turned)
 
     def multiply(self, codes: WordCodes) -> Floats:

@@ -13,7 +13,7 @@ from hybrid_search import connect
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.first_pass import BestSpansByKey
 from hybrid_search.client import Client
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
 from hybrid_search.text.span_prior import SpanPrior
 from tests.backends.test_server_short_codes import (
     check_damage_is_told,
@@ -59,7 +59,7 @@ def propose(client: Client, index: str, prior: SpanPrior | None = None) -> BestS
 
 
 def damage(client: Client, index: str, change: Callable[[bytes], bytes | None]) -> None:
-    """Change the token codes of the document ``call-1`` on the server."""
+    """Change the word codes of the document ``call-1`` on the server."""
     assert isinstance(client.backend, ServerBackend)
     body = {"query": {"ids": {"values": ["call-1#0"]}}, "docvalue_fields": ["tokens"]}
     (hit,) = client.backend.server.request("POST", f"/{index}/_search", body=body)["hits"]["hits"]
@@ -79,7 +79,7 @@ def test_the_server_computes_the_same_as_we_do(
     vector = make_request(PHRASE).vector
     codes = {passage.key: passage.tokens for passage in client.backend.scan_codes(index)}
     for key, best in proposed.items():
-        cosines = token_codes.cosines(vector, codes[key])
+        cosines = word_codes.cosines(vector, codes[key])
         scores = cosines + prior.score_spans(codes[key]) if prior else cosines
         # the vector travels with five decimals, and its length is 1
         assert best is not None

@@ -46,7 +46,7 @@ from hybrid_search.search.candidates import complete_scores, fuse
 from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import Query
 from hybrid_search.search.types import ScoredPassage
-from hybrid_search.text.token_codes import best_passages
+from hybrid_search.text.best_passages import best_passages
 from hybrid_search.text.types import Entry, Floats
 from tests.conftest import DATA
 from tests.helpers import live_servers

@@ -215,7 +215,8 @@ def span_cosines(query: Floats, text: str, encoding: Encoding) -> Floats:
         spans.counts(len(word_bounds), len(word_bounds)),
     )
     inverse = spans.inverse(spans.norms(encoding.vectors, tokens, counts))
-    return spans.cosines(encoding.vectors @ query, tokens, counts, inverse)
+    sums = spans.running_sums(encoding.vectors @ query[:, None])[:, 0]
+    return spans.cosines(sums[tokens[:, 1]] - sums[tokens[:, 0]], counts, inverse)
 
 
 def thousand_words(calls: list[dict[str, Any]]) -> str:

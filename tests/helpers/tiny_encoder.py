@@ -96,7 +96,7 @@ def make_entries(document: Mapping[str, Any], policy: str = DEFAULT_POLICY) -> l
     """Return the entries of one document, ready to be written."""
     parsed, canonical = parse(json.dumps(document).encode())
     passages = list(split(parsed))
-    token_codes = encode_passages(TinyEncoder(), parsed, passages)
+    word_codes = encode_passages(TinyEncoder(), parsed, passages)
     digest = source_hash(canonical, make_spec(policy))
     return [
         Entry(
@@ -107,7 +107,7 @@ def make_entries(document: Mapping[str, Any], policy: str = DEFAULT_POLICY) -> l
             passage_codes,
             len(window_bounds(passage_codes.counts, policy)),
         )
-        for passage, passage_codes in zip(passages, token_codes, strict=True)
+        for passage, passage_codes in zip(passages, word_codes, strict=True)
     ]
 
 

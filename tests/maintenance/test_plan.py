@@ -29,8 +29,8 @@ from hybrid_search.maintenance.plan.policy_recall import (
 )
 from hybrid_search.maintenance.plan.sample import Sample, take_sample
 from hybrid_search.search import phrase_vector
-from hybrid_search.text.token_codes import cosines
 from hybrid_search.text.window_policy import window_bounds
+from hybrid_search.text.word_codes import cosines
 from tests.helpers.cli import invoke_cli
 from tests.helpers.tiny_encoder import DIMENSION, TinyEncoder, fill_index
 
@@ -125,7 +125,7 @@ def test_the_plan_of_a_million_documents_is_the_sample_times_as_much(plan_sample
     # Short codes: 2 bytes for 8 numbers of 2 bits, a length and a count for each word, a length for
     # each span, and 13 bytes before each passage's; this model knows no boundaries.
     words = sum(len(codes.words) for codes in plan_sample.codes)
-    all_spans = sum(len(codes.inverse_norms) for codes in plan_sample.codes)
+    all_spans = sum(len(codes.norms) for codes in plan_sample.codes)
     short_code_bytes = 4 * words + all_spans + 13 * len(plan_sample.codes)
     # All codes times 2.34, and a byte for each number: 50 GiB of it a shard.
     server = 1e6 * (2.34 * (plan_sample.code_bytes + short_code_bytes) + 8 * spans)

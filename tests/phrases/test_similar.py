@@ -21,7 +21,7 @@ from hybrid_search.ingest.document_parser import parse
 from hybrid_search.phrases.grouping import similar
 from hybrid_search.phrases.grouping.similar import SimilarOptions, find_similar_phrases
 from hybrid_search.search.phrase_vector import query_vector
-from hybrid_search.text import spans, token_codes
+from hybrid_search.text import spans, word_codes
 from hybrid_search.text.passages import split
 from tests.helpers.cli import invoke_cli
 from tests.helpers.tiny_encoder import DIMENSION, TinyEncoder
@@ -48,7 +48,7 @@ def count_naively(
         passages = list(split(document))
         all_codes = encode_passages(encoder, document, passages)
         for passage, codes in zip(passages, all_codes, strict=True):
-            cosines = token_codes.cosines(query_vector(encoder, PHRASE), codes)
+            cosines = word_codes.cosines(query_vector(encoder, PHRASE), codes)
             scores = cosines + (prior.score_spans(codes) if prior else 0.0)
             first_words, last_words = spans.bounds(codes.counts)
             taken: list[tuple[int, int]] = []

@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid_search.errors import IndexStoreError
-from hybrid_search.text import codebook, joined_words, residual_codes, spans, word_codes, word_vectors
+from hybrid_search.text import (
+    codebook,
+    joined_words,
+    residual_codes,
+    spans,
+    word_codes,
+    word_vectors,
+)
 from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.types import Floats, PassageTokens, WordCodes
 
@@ -87,9 +94,7 @@ def test_a_cosine_is_that_of_the_decoded_words(seed: int, bits: int) -> None:
     assert np.all((errors <= tolerance)[is_long])
 
 
-@pytest.mark.parametrize(
-    ("bits", "largest"), [(2, 0.024), (3, 0.013), (4, 0.0069), (8, 0.0025)]
-)
+@pytest.mark.parametrize(("bits", "largest"), [(2, 0.024), (3, 0.013), (4, 0.0069), (8, 0.0025)])
 def test_cosines_are_near_those_of_the_vectors(bits: int, largest: float) -> None:
     """The root mean square error of normal vectors of 288 numbers, by all spans of 200 words.
 
@@ -240,3 +245,12 @@ def test_a_changed_code_does_not_fit_its_norms() -> None:
     lengths[3] *= 2
     assert word_codes.has_own_norms(codes)
     assert not word_codes.has_own_norms(replace(codes, lengths=lengths))
+
+
+def test_a_token_of_two_words_counts_once_in_a_span_of_both() -> None:
+    vectors = np.eye(3, 8, dtype=np.float32)
+    words = np.array([[0, 3, 0, 2], [4, 7, 1, 3]], np.int32)  # both have the second token
+    tokens = PassageTokens(vectors, words, spans.counts(2, 2))
+    sums = word_codes.sum_words(tokens)
+    assert sums[:, :3].tolist() == [[1, 0.5, 0], [0, 0.5, 1]]
+    assert sums.sum(axis=0)[:3].tolist() == [1, 1, 1]
