@@ -11,7 +11,7 @@ from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.passages import split_batches
 from hybrid_search.text.residual_codes import DEFAULT_BITS
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Document, Encoding, Passage, WordCodes
+from hybrid_search.text.types import Document, Encoding, Passage, PassageTokens, WordCodes
 
 
 def encode_passages(
@@ -21,16 +21,25 @@ def encode_passages(
 
     `bits` are those of one number of a vector.
     """
-    batches = split_batches(batch, len(batch), lambda passage: passage)
-    return [codes for part in batches for codes in _encode(encoder, document, part, bits)]
+    used, prior = codebook(encoder), span_prior(encoder)
+    tokens_by_passage = encode_tokens(encoder, document, batch)
+    return [
+        _pack(document.text[passage.start : passage.end], tokens, used, bits, prior)
+        for passage, tokens in zip(batch, tokens_by_passage, strict=True)
+    ]
 
 
-def _encode(
-    encoder: Encoder, document: Document, batch: Sequence[Passage], bits: int
-) -> list[WordCodes]:
-    texts = [document.text[passage.start : passage.end] for passage in batch]
-    encodings = encoder.encode(encoder_texts(document, batch))
-    return pack_word_codes(texts, batch, encodings, codebook(encoder), bits, span_prior(encoder))
+def encode_tokens(
+    encoder: Encoder, document: Document, batch: Sequence[Passage]
+) -> list[PassageTokens]:
+    """Return the token vectors of some passages of `document`, encoded together in batches."""
+    tokens: list[PassageTokens] = []
+    for part in split_batches(batch, len(batch), lambda passage: passage):
+        encodings = iter(encoder.encode(encoder_texts(document, part)))
+        for passage in part:
+            own = [next(encodings) for _ in passage.parts]
+            tokens.append(word_codes.gather(passage, own, encoder.info.dimension))
+    return tokens
 
 
 def encoder_texts(document: Document, batch: Sequence[Passage]) -> list[str]:
@@ -63,6 +72,12 @@ def pack_word_codes(
     for text, passage in zip(texts, batch, strict=True):
         part_encodings = [next(remaining) for _ in passage.parts]
         tokens = word_codes.gather(passage, part_encodings, used.dimension)
-        boundaries = encode_boundaries(tokens, prior.boundaries, text) if prior else None
-        packed.append(word_codes.pack(tokens, used, bits, boundaries))
+        packed.append(_pack(text, tokens, used, bits, prior))
     return packed
+
+
+def _pack(
+    text: str, tokens: PassageTokens, used: Codebook, bits: int, prior: SpanPrior | None
+) -> WordCodes:
+    boundaries = encode_boundaries(tokens, prior.boundaries, text) if prior else None
+    return word_codes.pack(tokens, used, bits, boundaries)

@@ -68,7 +68,7 @@ def verify(
         )
     spec, _ = backend.read_head(index)
     check_spec(index, spec, IndexSpec.from_encoder(encoder.info, spec.policy, spec.codes))
-    verification = Verification(index, spec.precision, encoder.info.precision, spec.codes)
+    verification = Verification(index, spec.precision, encoder.info.precision)
     if salvage:
         verification.add_salvage(salvage)
     if isinstance(backend, FileBackend):

@@ -16,14 +16,6 @@ REPAIR = "hybrid-search verify --index {} --repair mends it"
 EXACT = 0.0011
 """The largest difference between two runs of a model in float32 or float16."""
 
-ROUNDED = {2: 0.08, 3: 0.024, 4: 0.0066, 8: 0.0004}
-"""The largest 1 - cosine between a span's vector and its codes, by the bits of a number.
-
-Of a unit vector codes lose .1175, .0345, .0095 or .0001 of the energy (J. Max, 1960), if it has no
-centroid near it; then 1 - cosine is half of that. A third is added, as a vector of few numbers can
-lose more than the mean.
-"""
-
 INT8 = 0.017
 """The largest difference between two runs of a model in int8.
 
@@ -57,16 +49,15 @@ class Verification:
         index: Name of the index.
         precision: The precision that the index was made in.
         encoded_in: The precision of the encoder that encoded the sample again.
-        codes: The bits of a number of a stored vector.
         documents: Documents that were listed.
         passages: Passages that were listed.
         encoded_documents: Documents of the sample.
         encoded_passages: Passages of the sample.
         repaired_documents: Documents that were written again, if a repair was asked for.
         salvaged_documents: Documents that were copied out of a damaged file, if a repair found one.
-        difference: The largest 1 - cosine between a span's stored and fresh vector, 0..2, among the
-            passages that are within `bound`.
-        other_precision: Passages beyond `bound` but within that of int8: they were written in another
+        difference: The largest 1 - cosine between a span's stored and fresh vector, 0..2, beyond
+            what rounding costs, among the passages that are within `bound`.
+        other_precision: Passages beyond `bound` but within `INT8`: they were written in another
             precision than the index was made in.
         wrong: Number of faults of each kind.
         findings: The first `FINDINGS` of them.
@@ -75,7 +66,6 @@ class Verification:
     index: str
     precision: str
     encoded_in: str
-    codes: int
     documents: int = 0
     passages: int = 0
     encoded_documents: int = 0
@@ -90,17 +80,7 @@ class Verification:
     @property
     def bound(self) -> float:
         """The largest difference allowed between the index's precision and this encoder's."""
-        is_int8 = "int8" in (self.precision, self.encoded_in)
-        return self.bound_of_int8 if is_int8 else EXACT + ROUNDED[self.codes]
-
-    @property
-    def bound_of_int8(self) -> float:
-        """The largest difference allowed where one of the two is int8.
-
-        The errors of the runs and of the codes have nothing to do with each other, so their squares
-        add up, and with these 1 - cosine.
-        """
-        return INT8 + ROUNDED[self.codes]
+        return INT8 if "int8" in (self.precision, self.encoded_in) else EXACT
 
     @property
     def is_sound(self) -> bool:
@@ -143,7 +123,7 @@ class Verification:
         """Return a fault if a difference is too large, otherwise count it and return None."""
         if difference <= self.bound:
             self.difference = max(self.difference, difference)
-        elif difference <= self.bound_of_int8:
+        elif difference <= INT8:
             self.other_precision += 1
         else:
             return Fault(
