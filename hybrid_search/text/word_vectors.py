@@ -40,7 +40,7 @@ def encode(vectors: Floats, codebook: Codebook, bits: int) -> EncodedWords:
     turned = turn(vectors)
     lengths: Floats = np.linalg.norm(turned, axis=1)
     units = turned * spans.inverse(lengths)[:, None]
-    nearest = codebook.find_nearest(units)
+    nearest = codebook.find_nearest(vectors)
     centroids = codebook.centroids[nearest]
     rest = units - _multiply_rows(units, centroids)[:, None] * centroids
     rest *= spans.inverse(np.linalg.norm(rest, axis=1))[:, None]
