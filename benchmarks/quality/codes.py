@@ -49,7 +49,7 @@ PASSAGES, LEAST_WORDS = 300, 70
 
 TRIES = 7
 
-FLOAT, WORDS, TOKENS = "float32", "float32, a row a word", "int8, a row a token"
+FLOAT, WORDS, TOKENS = "float32", "float32, without punctuation", "int8, a row a token"
 
 Score = Callable[[PassageTokens, Floats], Floats]
 """Returns the cosine of each span of a passage with each query, float32 ``[spans, queries]``."""
@@ -80,10 +80,11 @@ def score_rounded_tokens(tokens: PassageTokens, queries: Floats) -> Floats:
 
 
 def score_words(tokens: PassageTokens, queries: Floats) -> Floats:
-    """Return cosines from the sums of the words' tokens, without punctuation."""
-    numbers = np.arange(len(tokens.words), dtype=np.int32)
+    """Return cosines from the sums of the words' tokens alone, without punctuation."""
+    sums, rows = word_codes.sum_rows(tokens)
+    numbers = np.arange(len(rows), dtype=np.int32)
     words = np.column_stack([tokens.words[:, :2], numbers, numbers + 1])
-    return score_tokens(PassageTokens(word_codes.sum_words(tokens), words, tokens.counts), queries)
+    return score_tokens(PassageTokens(sums[rows], words, tokens.counts), queries)
 
 
 def score_codes(tokens: PassageTokens, queries: Floats, used: Codebook, bits: int) -> Floats:

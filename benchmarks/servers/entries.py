@@ -111,6 +111,5 @@ def _truncate_codes(coded: WordCodes, used: Codebook) -> WordCodes:
     if coded.dimension == used.dimension:
         return coded
     vectors = np.ascontiguousarray(word_codes.vectors(coded)[:, : used.dimension])
-    numbers = np.arange(len(vectors), dtype=np.int32)
-    words = np.column_stack([coded.words, numbers, numbers + 1])
+    words = np.column_stack([coded.words, coded.rows, coded.rows + 1]).astype(np.int32)
     return word_codes.pack(PassageTokens(vectors, words, coded.counts), used, coded.bits)

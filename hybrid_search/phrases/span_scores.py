@@ -82,7 +82,7 @@ def _find_near_spans(joined: JoinedPassages, matrix: TopicMatrix) -> _NearSpans:
 def _sum_products(joined: JoinedPassages, vectors: Floats, phrases: Floats) -> WordSums:
     """Return the running sums of the products with some phrases, before and after each word.
 
-    `vectors` are the turned vectors of the words, float32 ``[words, dimension]``. Sums are counted
+    `vectors` are the turned vectors of all rows, float32 ``[rows, dimension]``. Sums are counted
     from the first word of each passage, in float64 until then: float32 would lose digits over many
     passages, and the difference of two sums is what counts.
     """
@@ -91,8 +91,9 @@ def _sum_products(joined: JoinedPassages, vectors: Floats, phrases: Floats) -> W
     np.cumsum(products, axis=0, out=running[1:])
     changes = np.flatnonzero(np.diff(joined.owners, prepend=-1))
     passage_of_word = np.cumsum(np.diff(joined.owners, prepend=-1) != 0) - 1
-    bases = running[changes][passage_of_word]
-    before, after = running[:-1] - bases, running[1:] - bases
+    rows = joined.tokens.rows
+    bases = running[rows[changes]][passage_of_word]
+    before, after = running[rows] - bases, running[rows + 1] - bases
     return before.astype(np.float32), after.astype(np.float32)
 
 

@@ -20,8 +20,8 @@ from hybrid_search.text import codebook, residual_codes
 from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.types import Bytes, Floats, WordCodes
 
-HEADER = struct.Struct("<4sBBHIII")
-"""Magic, bits of a number, layout, dimension, codebook, number of words, number of spans."""
+HEADER = struct.Struct("<4sBBHIIII")
+"""Magic, bits of a number, layout, dimension, codebook, number of rows, of words and of spans."""
 
 MAGIC = b"HSW1"
 HAS_BOUNDARIES = 128
@@ -46,18 +46,21 @@ FIRST_INFINITE_HALF = 0x7C00
 
 _HEADERS = np.dtype(
     {
-        "names": ("magic", "bits", "layout", "dimension", "codebook", "words", "spans"),
-        "formats": ("S4", "u1", "u1", "<u2", "<u4", "<u4", "<u4"),
+        "names": ("magic", "bits", "layout", "dimension", "codebook", "rows", "words", "spans"),
+        "formats": ("S4", "u1", "u1", "<u2", "<u4", "<u4", "<u4", "<u4"),
     }
 )
 
 Rows = NDArray[np.void]
-"""What is stored of each word, see `row_type`."""
+"""What is stored of each word, and of the tokens between two words, see `row_type`."""
+
+NO_WORD = 255
+"""The count of spans that says that a row is of the tokens between two words."""
 
 
 @cache
 def row_type(dimension: int, bits: int) -> np.dtype[np.void]:
-    """Return what is stored of a word, in the order of the bytes."""
+    """Return what is stored of a row, in the order of the bytes."""
     return np.dtype(
         [
             ("centroid", "<u2"),
@@ -105,9 +108,13 @@ def join_sound(passages: Sequence[WordCodes], dimension: int) -> JoinedCodes | N
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(passage, name) for passage in passages]) for name in COLUMNS
     }
+    row_counts = [len(passage.lengths) for passage in passages]
+    word_counts = [len(passage.counts) for passage in passages]
+    starts = np.cumsum(row_counts) - row_counts
+    rows = np.concatenate([passage.rows for passage in passages]) + np.repeat(starts, word_counts)
     return _check(
-        WordCodes(first.codebook, first.bits, **joined),
-        [len(passage.words) for passage in passages],
+        WordCodes(first.codebook, first.bits, rows=rows, **joined),
+        word_counts,
         [len(passage.norms) for passage in passages],
     )
 
@@ -123,9 +130,11 @@ def join_stored(stored: Sequence[bytes], dimension: int) -> JoinedCodes | None:
     used = codebook.find(int(headers["codebook"][0]), dimension)
     if used is None:
         return None
-    words, spans = (headers[name].astype(np.int64) for name in ("words", "spans"))
+    row_counts, words, spans = (
+        headers[name].astype(np.int64) for name in ("rows", "words", "spans")
+    )
     of_rows = row_type(dimension, bits)
-    norms_at = HEADER.size + words * of_rows.itemsize
+    norms_at = HEADER.size + row_counts * of_rows.itemsize
     places_at = norms_at + spans
     ends = places_at + 2 * words * (headers["layout"] & (HAS_BOUNDARIES - 1))
     if not np.array_equal(ends, [len(data) for data in stored]):
@@ -137,6 +146,10 @@ def join_stored(stored: Sequence[bytes], dimension: int) -> JoinedCodes | None:
     joined = from_rows(
         used, bits, np.frombuffer(b"".join(rows), of_rows), np.frombuffer(b"".join(norms), np.uint8)
     )
+    ends_of_rows = np.cumsum(row_counts)
+    has_words = np.diff(np.searchsorted(joined.rows, ends_of_rows), prepend=0)
+    if not np.array_equal(has_words, words):
+        return None
     return _check(joined, words.tolist(), spans.tolist())
 
 
@@ -144,18 +157,20 @@ def from_rows(
     used: Codebook, bits: int, rows: Rows, norms: Bytes, *, has_boundaries: bool = False
 ) -> WordCodes:
     """Return the codes of some stored rows, without the places of their words."""
+    of_words = np.flatnonzero(rows["count"] != NO_WORD)
     return WordCodes(
         used,
         bits,
         np.zeros((0, 2), np.int32),
-        rows["count"],
+        rows["count"][of_words],
+        of_words,
         rows["centroid"],
         rows["centroid_part"],
         rows["residual_part"],
         rows["length"],
         rows["residual"],
         norms,
-        rows["boundary"] if has_boundaries else None,
+        rows["boundary"][of_words] if has_boundaries else None,
     )
 
 

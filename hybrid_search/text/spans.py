@@ -52,6 +52,16 @@ def counts(words: int, core: int, breaks: Sequence[int] = ()) -> Bytes:
     return remaining.astype(np.uint8)
 
 
+def ends_part(counts: Bytes) -> NDArray[np.bool_]:
+    """Return for each word whether no span goes on behind it, bool ``[words]``.
+
+    It is the last word of a turn, which starts one span, or of a piece that continues in the next
+    one, whose last words start none.
+    """
+    following = np.append(counts[1:], 1)
+    return np.asarray((counts == 1) | ((counts == 0) & (following > 0)))
+
+
 def bounds(counts: Bytes) -> tuple[Index, Index]:
     """Return the first and the last word of every span, each intp ``[spans]``."""
     return np.repeat(np.arange(len(counts)), counts), last_words(counts)
@@ -162,24 +172,29 @@ def _merge_tokens(vectors: Floats, tokens: Ints) -> tuple[Floats, Ints]:
     return np.add.reduceat(vectors, edges[:-1]), positions.reshape(tokens.shape).astype(np.int32)
 
 
-def cosines(products: Floats, counts: Bytes, inverse_norms: NDArray[np.floating]) -> Floats:
+def cosines(
+    products: Floats, rows: Index, counts: Bytes, inverse_norms: NDArray[np.floating]
+) -> Floats:
     """Return the cosine of the query with every span, float32 ``[spans]``.
 
-    `products`, float ``[words]``, are those of a unit query and the sum of each word's token
-    vectors. The cosine of a span without tokens is 0.
+    `products`, float ``[rows]``, are those of a unit query and the vector of each row; `rows` are
+    those of the words. The cosine of a span without tokens is 0.
     """
-    sums = span_sums(products, counts)
+    sums = span_sums(products, rows, counts)
     sums *= inverse_norms
     clipped: Floats = np.clip(sums, -1.0, 1.0, out=sums).astype(np.float32)
     return clipped
 
 
-def span_sums(values: NDArray[np.floating], counts: Bytes) -> NDArray[np.float64]:
-    """Return the sum of each span's words, float64 ``[spans]``; `values` are float ``[words]``."""
+def span_sums(values: NDArray[np.floating], rows: Index, counts: Bytes) -> NDArray[np.float64]:
+    """Return the sum of each span's rows, float64 ``[spans]``.
+
+    `values` are float ``[rows]``, and `rows` the row of each word, intp ``[words]``.
+    """
     running = np.zeros(len(values) + 1)
     np.cumsum(values, out=running[1:])
-    sums = running[1:][last_words(counts)]
-    sums -= np.repeat(running[:-1], counts)
+    sums = running[rows + 1][last_words(counts)]
+    sums -= np.repeat(running[rows], counts)
     return sums
 
 

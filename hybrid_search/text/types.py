@@ -145,6 +145,7 @@ class WordCodes:
     """The data needed to score every span of a passage: a row for each word, a byte for each span.
 
     A word's vector, the sum of those of its tokens, is ``length * (a * centroid + b * residual)``.
+    Tokens between two words of a turn, such as punctuation, have a row of their own.
 
     Attributes:
         codebook: The centroids, and the dimension of the vectors.
@@ -152,13 +153,14 @@ class WordCodes:
         words: int32 ``[words, 2]``: start and end, in code points from the passage's start.
         counts: uint8 ``[words]``: number of spans that start at the word (of 1 word, 2 words, ...);
             0 for words that belong to the next piece.
-        centroids: uint16 ``[words]``: the number of the nearest centroid.
-        centroid_parts: uint8 ``[words]``: a, in 255ths.
-        residual_parts: uint8 ``[words]``: b, in 128ths.
-        lengths: float16 ``[words]``: the lengths of the vectors, 0 for a word without a token.
-        residuals: uint8 ``[words, bytes]``, packed by `residual_codes`.
+        rows: intp ``[words]``: the row of each word.
+        centroids: uint16 ``[rows]``: the number of the nearest centroid.
+        centroid_parts: uint8 ``[rows]``: a, in 255ths.
+        residual_parts: uint8 ``[rows]``: b, in 128ths.
+        lengths: float16 ``[rows]``: the lengths of the vectors, 0 for a word without a token.
+        residuals: uint8 ``[rows, bytes]``, packed by `residual_codes`.
         norms: uint8 ``[counts.sum()]``: the length of the span's vector, in 250ths of the sum of
-            its words' lengths; word by word, and for each from the shortest span to the longest.
+            its rows' lengths; word by word, and for each from the shortest span to the longest.
         boundaries: uint8 ``[words]``: the probability, in 255ths, that a clause ends before the
             word; None if the model does not predict boundaries.
         turns: The first word and the speaker of each turn. Not stored with the codes, and set only
@@ -169,6 +171,7 @@ class WordCodes:
     bits: int
     words: Ints
     counts: Bytes
+    rows: NDArray[np.intp]
     centroids: NDArray[np.uint16]
     centroid_parts: Bytes
     residual_parts: Bytes

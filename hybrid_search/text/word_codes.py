@@ -22,12 +22,14 @@ from hybrid_search.text.joined_words import (
     HAS_BOUNDARIES,
     HEADER,
     MAGIC,
+    NO_WORD,
     PLACE_BYTES,
     from_rows,
     join_sound,
     row_type,
 )
 from hybrid_search.text.residual_codes import DEFAULT_BITS
+from hybrid_search.text.spans import Index
 from hybrid_search.text.types import (
     Bytes,
     Encoding,
@@ -82,12 +84,14 @@ def pack(
         bits: The bits of one number of a vector, one of `residual_codes.BITS`.
         boundaries: The clause boundaries, see `WordCodes`.
     """
-    encoded = word_vectors.encode(sum_words(tokens), used, bits)
+    sums, rows = sum_rows(tokens)
+    encoded = word_vectors.encode(sums, used, bits)
     codes = WordCodes(
         used,
         bits,
         tokens.words[:, :2],
         tokens.counts,
+        rows,
         encoded.centroids,
         encoded.centroid_parts,
         encoded.residual_parts,
@@ -99,32 +103,42 @@ def pack(
     return replace(codes, norms=word_vectors.measure_norms(codes))
 
 
-def sum_words(tokens: PassageTokens) -> Floats:
-    """Return the sum of the token vectors of each word, float32 ``[words, dimension]``.
+def sum_rows(tokens: PassageTokens) -> tuple[Floats, Index]:
+    """Return the sum of the token vectors of each row, and the row of each word.
 
     A token that several words share, such as an unknown one, is divided among them: so the sum of a
     span has each of its tokens once.
+
+    Returns:
+        The sums, float32 ``[rows, dimension]``; and the rows, intp ``[words]``.
     """
+    first, after = tokens.words[:, 2], tokens.words[:, 3]
     changes = np.zeros(len(tokens.vectors) + 1, np.int32)
-    np.add.at(changes, tokens.words[:, 2], 1)
-    np.add.at(changes, tokens.words[:, 3], -1)
+    np.add.at(changes, first, 1)
+    np.add.at(changes, after, -1)
     shares = np.maximum(np.cumsum(changes)[:-1], 1).astype(np.float32)
     sums = spans.running_sums(tokens.vectors / shares[:, None])
-    return np.asarray(sums[tokens.words[:, 3]] - sums[tokens.words[:, 2]])
+    has_gap = (first[1:] > after[:-1]) & ~spans.ends_part(tokens.counts)[:-1]
+    rows = np.arange(len(first)) + np.concatenate([[0], np.cumsum(has_gap)])[: len(first)]
+    bounds = np.zeros((len(first) + int(has_gap.sum()), 2), np.intp)
+    bounds[rows] = tokens.words[:, 2:]
+    bounds[rows[:-1][has_gap] + 1] = np.stack([after[:-1], first[1:]], axis=1)[has_gap]
+    return np.asarray(sums[bounds[:, 1]] - sums[bounds[:, 0]]), rows
 
 
 def vectors(codes: WordCodes) -> Floats:
-    """Decode the word vectors, float32 ``[words, dimension]``."""
+    """Decode the vectors of all rows, float32 ``[rows, dimension]``."""
     return word_vectors.decode(codes)
 
 
 def span_sum(codes: WordCodes, span: int) -> Floats:
-    """Return the sum of the word vectors of a span, float32 ``[dimension]``.
+    """Return the sum of the vectors of a span's rows, float32 ``[dimension]``.
 
     `span` is the span's number: word by word, shortest first, as in `WordCodes`.
     """
     first, last = spans.bounds(codes.counts)
-    summed: Floats = vectors(codes)[first[span] : last[span] + 1].sum(axis=0)
+    inside = slice(codes.rows[first[span]], codes.rows[last[span]] + 1)
+    summed: Floats = vectors(codes)[inside].sum(axis=0)
     return summed
 
 
@@ -138,7 +152,8 @@ def cosines(query: Floats, codes: WordCodes) -> Floats:
 
 def multiply(query: WordQuery, codes: WordCodes) -> Floats:
     """Return the `cosines` of a query that is made ready once for many passages."""
-    return spans.cosines(query.multiply(codes), codes.counts, word_vectors.inverse_norms(codes))
+    products, inverse_norms = query.multiply(codes), word_vectors.inverse_norms(codes)
+    return spans.cosines(products, codes.rows, codes.counts, inverse_norms)
 
 
 def cosines_with_many(queries: Floats, codes: WordCodes) -> Floats:
@@ -149,7 +164,8 @@ def cosines_with_many(queries: Floats, codes: WordCodes) -> Floats:
     products = word_vectors.decode_turned(codes) @ codebook.turn(queries).T
     sums = spans.running_sums(products)
     first, last = spans.bounds(codes.counts)
-    found: Floats = (sums[last + 1] - sums[first]) * word_vectors.inverse_norms(codes)[:, None]
+    found: Floats = sums[codes.rows[last] + 1] - sums[codes.rows[first]]
+    found *= word_vectors.inverse_norms(codes)[:, None]
     return found
 
 
@@ -175,16 +191,18 @@ def has_own_norms(codes: WordCodes) -> bool:
 def to_bytes(codes: WordCodes) -> bytes:
     """Return `codes` as one binary field, little-endian.
 
-    A header comes first, then a row for each word (`joined_words.row_type`), a byte for the norm of
-    each span, and of each word the characters between it and the word before, and its own.
+    A header comes first, then all rows (`joined_words.row_type`), a byte for the norm of each span,
+    and of each word the characters between it and the word before, and its own.
     """
-    rows = np.zeros(len(codes.words), row_type(codes.dimension, codes.bits))
+    rows = np.zeros(len(codes.lengths), row_type(codes.dimension, codes.bits))
     rows["centroid"], rows["length"] = codes.centroids, codes.lengths
     rows["centroid_part"], rows["residual_part"] = codes.centroid_parts, codes.residual_parts
-    rows["count"], rows["residual"] = codes.counts, codes.residuals
+    rows["residual"] = codes.residuals
+    rows["count"] = NO_WORD
+    rows["count"][codes.rows] = codes.counts
     layout = 0
     if codes.boundaries is not None:
-        rows["boundary"], layout = codes.boundaries, HAS_BOUNDARIES
+        rows["boundary"][codes.rows], layout = codes.boundaries, HAS_BOUNDARIES
     places = _to_places(codes.words)
     header = HEADER.pack(
         MAGIC,
@@ -193,6 +211,7 @@ def to_bytes(codes: WordCodes) -> bytes:
         codes.dimension,
         codes.codebook.identity,
         len(rows),
+        len(codes.words),
         len(codes.norms),
     )
     return b"".join([header, rows.tobytes(), codes.norms.tobytes(), places.tobytes()])
@@ -213,7 +232,7 @@ def from_bytes(data: bytes) -> WordCodes:
         IndexStoreError: If `data` is anything else, or no model with its codebook was loaded.
     """
     try:
-        magic, bits, layout, dimension, identity, words, span_count = HEADER.unpack_from(data)
+        magic, bits, layout, dimension, identity, *sizes = HEADER.unpack_from(data)
     except struct.error as error:
         raise IndexStoreError(
             f"stored codes are damaged: they have {len(data)} bytes, and the header alone "
@@ -228,8 +247,9 @@ def from_bytes(data: bytes) -> WordCodes:
             f"stored codes refer to the codebook {identity:08x} of {dimension} numbers, which no "
             "loaded model has: query with the model that the index was written with"
         )
+    row_count, words, span_count = sizes
     of_rows = row_type(dimension, bits)
-    norms_at = HEADER.size + words * of_rows.itemsize
+    norms_at = HEADER.size + row_count * of_rows.itemsize
     places_at = norms_at + span_count
     expected = places_at + 2 * words * size
     if len(data) != expected:
@@ -237,11 +257,16 @@ def from_bytes(data: bytes) -> WordCodes:
             f"stored codes are damaged: they have {len(data)} bytes, "
             f"{expected} by their header. Ingest the document again."
         )
-    rows = np.ndarray((words,), of_rows, data, HEADER.size)
+    rows = np.ndarray((row_count,), of_rows, data, HEADER.size)
     norms = np.ndarray((span_count,), np.uint8, data, norms_at)
     places = np.ndarray((2 * words,), f"<u{size}", data, places_at)
     has_boundaries = bool(layout & HAS_BOUNDARIES)
     codes = from_rows(used, bits, rows, norms, has_boundaries=has_boundaries)
+    if len(codes.rows) != words:
+        raise IndexStoreError(
+            f"stored codes are damaged: they have rows of {len(codes.rows)} words, {words} by "
+            "their header. Ingest the document again."
+        )
     return replace(codes, words=np.cumsum(places, dtype=np.int32).reshape(words, 2))
 
 
@@ -250,6 +275,7 @@ UNREADABLE = WordCodes(
     DEFAULT_BITS,
     np.zeros((0, 2), np.int32),
     np.zeros(0, np.uint8),
+    np.zeros(0, np.intp),
     np.zeros(0, np.uint16),
     np.zeros(0, np.uint8),
     np.zeros(0, np.uint8),

@@ -21,7 +21,7 @@ CENTROID_STEPS, RESIDUAL_STEPS = 255, 128
 """Steps of the two parts of a unit vector, a and b, from 0 to 1; b may be a little larger."""
 
 NORM_STEPS = 250
-"""Steps of a span's norm, from 0 to the sum of its words' lengths, which rounding may exceed."""
+"""Steps of a span's norm, from 0 to the sum of its rows' lengths, which rounding may exceed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ def _fit_parts(units: Floats, centroids: Floats, residuals: Floats) -> tuple[Byt
 
 
 def decode_turned(codes: WordCodes) -> Floats:
-    """Return the turned word vectors, float32 ``[words, dimension]``."""
+    """Return the turned vector of each row, float32 ``[rows, dimension]``."""
     lengths = codes.lengths.astype(np.float32)
     along = lengths * codes.centroid_parts / np.float32(CENTROID_STEPS)
     across = lengths * codes.residual_parts / np.float32(RESIDUAL_STEPS)
@@ -82,27 +82,27 @@ def decode_turned(codes: WordCodes) -> Floats:
 
 
 def decode(codes: WordCodes) -> Floats:
-    """Return the word vectors, float32 ``[words, dimension]``."""
+    """Return the vector of each row, float32 ``[rows, dimension]``."""
     return turn(decode_turned(codes))
 
 
 def measure_norms(codes: WordCodes) -> Bytes:
     """Return the `norms` of all spans, from the codes of the words."""
-    words = np.arange(len(codes.counts), dtype=np.int32)
-    norms = spans.norms(decode_turned(codes), np.stack([words, words + 1], axis=1), codes.counts)
+    bounds = np.stack([codes.rows, codes.rows + 1], axis=1).astype(np.int32)
+    norms = spans.norms(decode_turned(codes), bounds, codes.counts)
     sums = _sum_lengths(codes)
     steps = np.rint(norms * spans.inverse(sums) * NORM_STEPS)
     return np.asarray(steps.clip(0, 255), dtype=np.uint8)
 
 
 def inverse_norms(codes: WordCodes) -> Floats:
-    """Return 1 / |sum of the span's word vectors|, float32 ``[spans]``; 0 without a token."""
+    """Return 1 / |sum of the span's rows|, float32 ``[spans]``; 0 without a token."""
     return spans.inverse(codes.norms * (_sum_lengths(codes) / np.float32(NORM_STEPS)))
 
 
 def _sum_lengths(codes: WordCodes) -> Floats:
-    """Return the sum of the lengths of each span's words, float32 ``[spans]``."""
-    sums = spans.span_sums(codes.lengths, codes.counts)
+    """Return the sum of the lengths of each span's rows, float32 ``[spans]``."""
+    sums = spans.span_sums(codes.lengths, codes.rows, codes.counts)
     return np.maximum(sums, 0.0).astype(np.float32)
 
 
@@ -121,7 +121,7 @@ class WordQuery:
         self._residuals = ResidualQuery(turned)
 
     def multiply(self, codes: WordCodes) -> Floats:
-        """Return the product of the query and each word's vector, float32 ``[words]``."""
+        """Return the product of the query and the vector of each row, float32 ``[rows]``."""
         products = self._residuals.multiply(codes.residuals, codes.bits)
         products *= codes.residual_parts * np.float32(1 / RESIDUAL_STEPS)
         along = self._centroids[codes.centroids]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-import numpy as np
 import pybase64
 import pytest
 
@@ -101,20 +100,22 @@ def test_a_page_is_that_of_all_passages_scored_here(
     assert list(few) == list(every)
 
 
-def point_at_missing_tokens(codes: bytes) -> bytes:
-    """Let the first word start at a token far behind the last."""
-    return codes[:28] + np.int32(1_000_000).tobytes() + codes[32:]
+def point_at_missing_centroid(codes: bytes) -> bytes:
+    """Let the first word be near a centroid far behind the last."""
+    return codes[:24] + b"\xff\xff" + codes[26:]
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "none": lambda _: None,
     "cut": lambda codes: codes[:-7],
-    "a header alone": lambda codes: codes[:20],
+    "a header alone": lambda codes: codes[:24],
     "some bytes": lambda _: b"abc",
-    "more words than bytes": lambda codes: codes[:8] + b"\xff\xff\xff\x7f" + codes[12:],
-    "a negative count": lambda codes: codes[:12] + b"\xff\xff\xff\xff" + codes[16:],
+    "more words than bytes": lambda codes: codes[:12] + b"\xff\xff\xff\x7f" + codes[16:],
+    "a negative count": lambda codes: codes[:16] + b"\xff\xff\xff\xff" + codes[20:],
     "another dimension": lambda codes: codes[:6] + b"\x07\x00" + codes[8:],
-    "a missing token": point_at_missing_tokens,
+    "other bits": lambda codes: codes[:4] + b"\x03" + codes[5:],
+    "another codebook": lambda codes: codes[:8] + b"abcd" + codes[12:],
+    "a missing centroid": point_at_missing_centroid,
 }
 
 

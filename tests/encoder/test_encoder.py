@@ -217,7 +217,8 @@ def span_cosines(query: Floats, text: str, encoding: Encoding) -> Floats:
     )
     inverse = spans.inverse(spans.norms(encoding.vectors, tokens, counts))
     sums = spans.running_sums(encoding.vectors @ query[:, None])[:, 0]
-    return spans.cosines(sums[tokens[:, 1]] - sums[tokens[:, 0]], counts, inverse)
+    products = sums[tokens[:, 1]] - sums[tokens[:, 0]]
+    return spans.cosines(products, np.arange(len(counts)), counts, inverse)
 
 
 def thousand_words(calls: list[dict[str, Any]]) -> str:

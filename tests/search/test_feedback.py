@@ -38,7 +38,7 @@ def best_span_vector(request: Request, tokens: WordCodes) -> Floats:
     vectors, means = word_codes.vectors(tokens), []
     for first, count in enumerate(tokens.counts.tolist()):
         for last in range(first, first + count):
-            inside = vectors[first : last + 1]
+            inside = vectors[tokens.rows[first] : tokens.rows[last] + 1]
             means.append(scale(inside.mean(axis=0)))
     best = max(means, key=lambda mean: float(mean @ request.vector))
     leads = [(best - mean) @ request.vector for mean in means if not np.allclose(mean, best)]

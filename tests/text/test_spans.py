@@ -105,7 +105,9 @@ def test_the_cosine_of_every_span_is_that_of_the_sum_of_its_words(seed: int) -> 
         lengths.append(float(np.linalg.norm(vector)))
         expected.append(float(vector @ query) / lengths[-1])
     inverse_norms = 1 / np.array(lengths)
-    cosines = spans.cosines((vectors @ query).astype(np.float32), layout.counts, inverse_norms)
+    cosines = spans.cosines(
+        (vectors @ query).astype(np.float32), np.arange(len(vectors)), layout.counts, inverse_norms
+    )
     np.testing.assert_allclose(cosines, expected, atol=1e-6)
 
 
@@ -201,7 +203,7 @@ def test_one_word_is_one_span() -> None:
     assert norms.tolist() == pytest.approx([1.41421], abs=1e-5)
     query = np.array([1, 0], np.float32)
     assert spans.cosines(
-        sum_words(vectors @ query, tokens), counts, spans.inverse(norms)
+        sum_words(vectors @ query, tokens), np.arange(len(counts)), counts, spans.inverse(norms)
     ).tolist() == pytest.approx([0.70711], abs=1e-5)
 
 
@@ -209,7 +211,9 @@ def test_no_words_are_no_spans() -> None:
     counts, tokens = spans.counts(0, 0), np.zeros((0, 2), np.int32)
     norms = spans.norms(np.zeros((0, 4), np.float32), tokens, counts)
     assert [len(array) for array in (counts, *spans.bounds(counts), norms)] == [0, 0, 0, 0]
-    assert len(spans.cosines(np.zeros(0, np.float32), counts, spans.inverse(norms))) == 0
+    assert (
+        len(spans.cosines(np.zeros(0, np.float32), np.arange(0), counts, spans.inverse(norms))) == 0
+    )
     assert best(np.zeros(0, np.float32), counts, 3) == []
 
 
@@ -222,15 +226,15 @@ def test_a_span_without_tokens_has_cosine_0() -> None:
     assert spans.inverse(norms).tolist() == pytest.approx([0, 0.2, 0.2])
     query = np.array([1, 0], np.float32)
     assert spans.cosines(
-        sum_words(vectors @ query, tokens), counts, spans.inverse(norms)
+        sum_words(vectors @ query, tokens), np.arange(len(counts)), counts, spans.inverse(norms)
     ).tolist() == pytest.approx([0, 0.6, 0.6])
 
 
 def test_no_rounding_gives_a_cosine_beyond_1() -> None:
     counts = spans.counts(1, 1)
     too_long = np.array([1.001], np.float16)  # what a rounded inverse norm may amount to
-    assert spans.cosines(np.ones(1, np.float32), counts, too_long).tolist() == [1.0]
-    assert spans.cosines(-np.ones(1, np.float32), counts, too_long).tolist() == [-1.0]
+    assert spans.cosines(np.ones(1, np.float32), np.arange(1), counts, too_long).tolist() == [1.0]
+    assert spans.cosines(-np.ones(1, np.float32), np.arange(1), counts, too_long).tolist() == [-1.0]
 
 
 @quick

@@ -36,10 +36,13 @@ def make_tokens(seed: int, dimension: int = 32) -> PassageTokens:
     random = np.random.default_rng(seed)
     sizes = random.integers(1, 30, size=random.integers(1, 4)).tolist()
     counts = np.concatenate([spans.counts(size, size) for size in sizes])
-    edges = np.concatenate([[0], np.cumsum(random.integers(0, 3, size=len(counts)))])
+    after = np.cumsum(random.integers(0, 4, size=len(counts)))
+    first = np.concatenate([[0], after[:-1]])
+    # some words have tokens before them that are of no word
+    first = np.minimum(first + (random.random(len(counts)) < 0.2), after)
     places = np.arange(len(counts)) * 4 + random.integers(0, 300)
-    words = np.stack([places, places + 3, edges[:-1], edges[1:]], axis=1).astype(np.int32)
-    vectors = random.standard_normal((int(edges[-1]), dimension)).astype(np.float32)
+    words = np.stack([places, places + 3, first, after], axis=1).astype(np.int32)
+    vectors = random.standard_normal((int(after[-1]), dimension)).astype(np.float32)
     return PassageTokens(vectors, words, counts)
 
 
@@ -71,11 +74,11 @@ def are_equal(first: WordCodes, second: WordCodes) -> bool:
     )
 
 
-def float_cosines(query: Floats, vectors: Floats, counts: np.ndarray) -> Floats:
-    """Return the cosines of all spans of words, written out in float64."""
-    first, last = spans.bounds(counts)
+def float_cosines(query: Floats, vectors: Floats, codes: WordCodes) -> Floats:
+    """Return the cosines of all spans of rows of these vectors, written out in float64."""
+    first, last = spans.bounds(codes.counts)
     running = np.concatenate([np.zeros((1, vectors.shape[1])), np.cumsum(vectors, 0, np.float64)])
-    sums = running[last + 1] - running[first]
+    sums = running[codes.rows[last] + 1] - running[codes.rows[first]]
     lengths = np.linalg.norm(sums, axis=1)
     return np.asarray(np.where(lengths > 1e-6, sums @ query / np.maximum(lengths, 1e-6), 0.0))
 
@@ -86,7 +89,7 @@ def test_a_cosine_is_that_of_the_decoded_words(seed: int, bits: int) -> None:
     """A norm is at most half a step off, of a sum of lengths that is `ratio` times as long."""
     codes, query = make_codes(seed, bits=bits), unit_query(seed)
     vectors = word_codes.vectors(codes)
-    expected = float_cosines(query, vectors, codes.counts)
+    expected = float_cosines(query, vectors, codes)
     half_step = 0.5 / np.maximum(codes.norms.astype(np.float64), 1.0)
     tolerance = np.abs(expected) * 1.01 * half_step / (1 - half_step.clip(max=0.5)) + 1e-3
     is_long = codes.norms > 5  # tokens that cancel each other out have no direction worth a byte
@@ -110,7 +113,7 @@ def test_cosines_are_near_those_of_the_vectors(bits: int, largest: float) -> Non
     counts = spans.counts(200, 200)
     codes = word_codes.pack(PassageTokens(vectors, words, counts), codebook.plain(288), bits)
     query = unit_query(3, 288)
-    errors = word_codes.cosines(query, codes) - float_cosines(query, vectors, counts)
+    errors = word_codes.cosines(query, codes) - float_cosines(query, vectors, codes)
     assert np.sqrt(np.mean(errors**2)) < largest
 
 
@@ -126,10 +129,11 @@ def test_a_word_is_near_what_is_stored_of_it(seed: int, bits: int) -> None:
     codes = word_codes.pack(tokens, used, bits)
     stored = np.linalg.norm(word_codes.vectors(codes), axis=1)
     lengths = codes.lengths.astype(np.float32)
+    assert len(lengths) >= len(codes.words)
     assert np.all(np.abs(stored - lengths) <= lengths * (1 / 255 + 1e-3))
     sums = spans.running_sums(tokens.vectors)
     expected = np.linalg.norm(sums[tokens.words[:, 3]] - sums[tokens.words[:, 2]], axis=1)
-    np.testing.assert_allclose(lengths, expected, rtol=2**-11 + 1e-5, atol=1e-4)
+    np.testing.assert_allclose(lengths[codes.rows], expected, rtol=2**-11 + 1e-5, atol=1e-4)
 
 
 def test_a_centroid_is_stored_exactly() -> None:
@@ -171,10 +175,12 @@ def test_a_passage_without_words_survives_its_bytes() -> None:
 @pytest.mark.parametrize(("bits", "expected"), [(2, 72), (4, 144)])
 def test_a_word_costs_its_numbers_and_ten_bytes(bits: int, expected: int) -> None:
     codes = make_codes(1, 288, bits)
-    header, span_bytes = 20, int(codes.counts.sum())
+    header, span_bytes = 24, int(codes.counts.sum())
     places = 2 * (2 if codes.words[0, 0] > 255 else 1)
     word_bytes = expected + 8 + places
-    assert len(word_codes.to_bytes(codes)) == header + span_bytes + len(codes.words) * word_bytes
+    row_bytes = (len(codes.lengths) - len(codes.words)) * (expected + 8)
+    expected_bytes = header + span_bytes + row_bytes + len(codes.words) * word_bytes
+    assert len(word_codes.to_bytes(codes)) == expected_bytes
 
 
 def test_a_far_place_is_stored() -> None:
@@ -223,7 +229,7 @@ def test_joined_passages_have_the_cosines_of_each() -> None:
         np.testing.assert_allclose(cosines, word_codes.cosines(query, codes), atol=1e-5)
 
 
-@pytest.mark.parametrize("cut", [0, 10, 19, 20, 50])
+@pytest.mark.parametrize("cut", [0, 10, 23, 24, 50])
 def test_half_a_field_is_refused(cut: int) -> None:
     data = word_codes.to_bytes(make_codes(1))[:cut]
     with pytest.raises(IndexStoreError, match="damaged"):
@@ -251,6 +257,24 @@ def test_a_token_of_two_words_counts_once_in_a_span_of_both() -> None:
     vectors = np.eye(3, 8, dtype=np.float32)
     words = np.array([[0, 3, 0, 2], [4, 7, 1, 3]], np.int32)  # both have the second token
     tokens = PassageTokens(vectors, words, spans.counts(2, 2))
-    sums = word_codes.sum_words(tokens)
+    sums, rows = word_codes.sum_rows(tokens)
+    assert rows.tolist() == [0, 1]
     assert sums[:, :3].tolist() == [[1, 0.5, 0], [0, 0.5, 1]]
     assert sums.sum(axis=0)[:3].tolist() == [1, 1, 1]
+
+
+def test_a_mark_between_two_words_counts_in_a_span_of_both_alone() -> None:
+    """Of "a, b." and "c" the comma lies in a span; the stop ends a turn, and lies in none."""
+    vectors = np.eye(5, 8, dtype=np.float32)  # a, comma, b, stop, c
+    words = np.array([[0, 1, 0, 1], [3, 4, 2, 3], [6, 7, 4, 5]], np.int32)
+    counts = np.concatenate([spans.counts(2, 2), spans.counts(1, 1)])
+    tokens = PassageTokens(vectors, words, counts)
+    sums, rows = word_codes.sum_rows(tokens)
+    assert rows.tolist() == [0, 2, 3]
+    assert sums[:, :5].tolist() == np.eye(5)[[0, 1, 2, 4]].tolist()
+    codes = word_codes.pack(tokens, codebook.plain(8), 8)
+    comma = np.eye(8, dtype=np.float32)[1]
+    # the spans are a, a to b, b, c; of three axes each has a cosine of 3 ** -.5 with their sum
+    expected = [0, 3**-0.5, 0, 0]
+    assert word_codes.cosines(comma, codes).tolist() == pytest.approx(expected, abs=0.01)
+    assert are_equal(codes, word_codes.from_bytes(word_codes.to_bytes(codes)))

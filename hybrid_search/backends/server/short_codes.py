@@ -79,7 +79,7 @@ class Estimates:
 
 def shorten(tokens: WordCodes) -> ShortCodes:
     """Return the short codes of a passage; its word codes must be sound."""
-    vectors = word_codes.vectors(tokens)
+    vectors = word_codes.vectors(tokens)[tokens.rows]
     lengths: Floats = np.linalg.norm(vectors, axis=1)
     unit_vectors = vectors * spans.inverse(lengths)[:, None]
     codes = two_bit_codes.encode(unit_vectors)
@@ -221,7 +221,7 @@ def _estimate_cosines(query: Floats, passages: Sequence[ShortCodes], counts: Byt
     norms = np.concatenate([passage.inverse_norms for passage in passages])
     codes = np.concatenate([passage.codes for passage in passages])
     products = two_bit_codes.multiply(codes, query) * _DECODED[lengths]
-    return spans.cosines(products, counts, _DECODED[norms])
+    return spans.cosines(products, np.arange(len(counts)), counts, _DECODED[norms])
 
 
 def _differ_by_rounding(lengths: Bytes, others: Bytes) -> bool:

@@ -190,6 +190,8 @@ def _find_faults(
         codes.counts, fresh.counts
     ):
         yield Fault("offsets", _describe_offsets(codes, fresh))
+    elif not np.array_equal(codes.rows, word_codes.sum_rows(fresh)[1]):
+        yield Fault("codes", "its codes have other rows than its text has tokens between words")
     elif not word_codes.has_own_norms(codes):
         yield Fault("codes", "its norms do not fit its word codes: one or the other is damaged")
     elif fault := verification.check_difference(
@@ -243,7 +245,9 @@ def cosine_differences(codes: WordCodes, fresh: WordCodes) -> Floats:
     """
     first, last = spans.bounds(codes.counts)
     sums = (spans.running_sums(word_codes.vectors(coded)) for coded in (codes, fresh))
-    stored_vectors, fresh_vectors = (running[last + 1] - running[first] for running in sums)
+    stored_vectors, fresh_vectors = (
+        running[codes.rows[last] + 1] - running[codes.rows[first]] for running in sums
+    )
     lengths = np.linalg.norm(stored_vectors, axis=1) * np.linalg.norm(fresh_vectors, axis=1)
     cosines = np.einsum("ij,ij->i", stored_vectors, fresh_vectors) * spans.inverse(lengths)
     distances: Floats = np.where(lengths > 0, np.maximum(1.0 - cosines, 0.0), 0.0).astype(

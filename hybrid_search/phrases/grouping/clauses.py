@@ -123,10 +123,10 @@ def _build(
 
 def _pool(joined: JoinedPassages, first: Integers, last: Integers) -> Floats:
     """Return the unit vector of each span, the mean of its tokens; zeros if it has none."""
-    vectors = word_codes.vectors(joined.tokens)
+    vectors, rows = word_codes.vectors(joined.tokens), joined.tokens.rows
     vectors = np.concatenate([vectors, np.zeros_like(vectors[:1])])
-    # the sums of the words between two places: every second row is what lies between two spans
-    places = np.stack([first, last + 1], axis=1).ravel()
+    # the sums of the rows between two places: every second one is what lies between two spans
+    places = np.stack([rows[first], rows[last] + 1], axis=1).ravel()
     sums = np.add.reduceat(vectors, places)[::2] if len(places) else vectors[:0]
     return normalize_rows(sums)
 

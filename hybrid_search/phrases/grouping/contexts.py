@@ -137,6 +137,8 @@ def pool_words(passage: ScannedPassage, start: int, end: int) -> Floats:
     words = passage.tokens.words
     first = int(np.searchsorted(words[:, 1], start - passage.start, side="right"))
     after = int(np.searchsorted(words[:, 0], end - passage.start, side="left"))
-    vectors = word_codes.vectors(passage.tokens)[first : max(first + 1, after)]
+    rows = passage.tokens.rows
+    inside = slice(rows[first], rows[max(first, after - 1)] + 1)
+    vectors = word_codes.vectors(passage.tokens)[inside]
     unit: Floats = normalize_rows(vectors.sum(axis=0, dtype=np.float32, keepdims=True))[0]
     return unit
