@@ -105,7 +105,8 @@ def test_the_bytes_of_an_embedded_index_without_its_graph_are_those_on_disk_of_a
         take_sample(real_encoder, read([str(hard_sample.CALLS)]), seconds=600), "6/1", 288
     )
     segments = sample_load.words * measured_constants.SEGMENT_BYTES  # the sample has none
-    assert (sample_load.embedded_bytes - segments) / disk_bytes == pytest.approx(1, abs=0.05)
+    # SQLite's pages are not full in a small file: some 10 of 140 bytes a word
+    assert (sample_load.embedded_bytes - segments) / disk_bytes == pytest.approx(1, abs=0.1)
 
 
 def test_the_plan_of_a_million_documents_is_the_sample_times_as_much(plan_sample: Sample) -> None:
@@ -156,8 +157,8 @@ def test_the_reference_of_the_recall_scores_every_span(plan_sample: Sample) -> N
     )
     for coded in plan_sample.codes[:20]:
         assert exhaustive_cosines(coded, queries) == pytest.approx(
-            [cosines(query, coded).max() for query in queries], abs=1e-5
-        )
+            [cosines(query, coded).max() for query in queries], abs=1e-4
+        )  # a query's numbers are rounded to 1 / 32,258 of the largest
 
 
 def test_phrases_are_words_of_the_sample(plan_sample: Sample) -> None:

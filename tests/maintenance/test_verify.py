@@ -35,7 +35,7 @@ from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli
 from tests.helpers.server_index import TINY, RawIndex, temporary_index
 from tests.helpers.stored_passages import record_checksums
-from tests.helpers.tiny_encoder import TinyEncoder, fill_index, make_entries, make_spec
+from tests.helpers.tiny_encoder import FINEST, TinyEncoder, fill_index, make_entries, make_spec
 
 FILE = Path("store/calls.sqlite")
 TURNS: dict[str, Any] = {
@@ -60,7 +60,7 @@ PASSAGES = {"turns": 4, "long": 4, "dots": 1, "nothing": 1}
 def store() -> Iterator[EmbeddedBackend]:
     """The four documents in an embedded index ``calls``."""
     embedded_store = EmbeddedBackend(Path("store"))
-    fill_index(embedded_store, FOUR)
+    fill_index(embedded_store, FOUR, codes=FINEST)
     yield embedded_store
     embedded_store.close()
 

@@ -36,7 +36,7 @@ from hybrid_search.text.boundaries import BoundaryModel, read_probabilities
 from hybrid_search.text.passages import split
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, WordCodes
-from tests.helpers.tiny_encoder import DIMENSION, TinyEncoder
+from tests.helpers.tiny_encoder import DIMENSION, FINEST, TinyEncoder
 
 CALIBRATION = Calibration(midpoint=0.8, slope=10.0)
 TOPICS: list[dict[str, Any]] = [
@@ -104,7 +104,9 @@ def fill(backend: Backend, encoder: TinyEncoder, documents: Sequence[Mapping[str
         SourceLine("documents", number, json.dumps(document).encode())
         for number, document in enumerate(documents, 1)
     ]
-    summary = ingest(lines, backend, encoder, IngestOptions("calls", Path("rejected.jsonl")))
+    summary = ingest(
+        lines, backend, encoder, IngestOptions("calls", Path("rejected.jsonl"), codes=FINEST)
+    )
     assert summary.documents == len(documents)
 
 
@@ -136,7 +138,9 @@ def list_near_spans(
     passages = list(split(document))
     phrases = [*topic["phrases"], *topic.get("not", [])]
     vectors = [query_vector(encoder, phrase) for phrase in phrases]
-    for passage, codes in zip(passages, encode_passages(encoder, document, passages), strict=True):
+    for passage, codes in zip(
+        passages, encode_passages(encoder, document, passages, FINEST), strict=True
+    ):
         cosines = np.array([word_codes.cosines(vector, codes) for vector in vectors])
         scores = cosines.max(axis=0) + (prior.score_spans(codes) if prior else 0.0)
         first_words, last_words = spans.bounds(codes.counts)

@@ -24,7 +24,7 @@ from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.text import spans, word_codes
 from hybrid_search.text.passages import split
 from tests.helpers.cli import invoke_cli
-from tests.helpers.tiny_encoder import DIMENSION, TinyEncoder
+from tests.helpers.tiny_encoder import DIMENSION, FINEST, TinyEncoder
 from tests.phrases.test_mining import ENCODERS, ClauseEncoder, fill, find_clause, make_documents
 
 PHRASE = "refund money back"
@@ -46,7 +46,7 @@ def count_naively(
     for raw in documents:
         document, _ = parse(json.dumps(raw).encode())
         passages = list(split(document))
-        all_codes = encode_passages(encoder, document, passages)
+        all_codes = encode_passages(encoder, document, passages, FINEST)
         for passage, codes in zip(passages, all_codes, strict=True):
             cosines = word_codes.cosines(query_vector(encoder, PHRASE), codes)
             scores = cosines + (prior.score_spans(codes) if prior else 0.0)

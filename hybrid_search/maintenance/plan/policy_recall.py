@@ -28,10 +28,11 @@ WORDS = (3, 5, 2, 8, 4)
 """Number of phrases that are drawn from the sample, and how many words they have, in turn."""
 
 DEPTH = 10
-TIE = 1e-3
+TIE = 4e-3
 """Cosines that differ by less count as equal.
 
-Stored norms are rounded to half of it, and transcripts repeat themselves.
+Stored norms are rounded to half a step of 250 of the sum of their words' lengths, which is all of
+it if a norm is half of the sum; and transcripts repeat themselves.
 """
 
 SHARE = 0.025
