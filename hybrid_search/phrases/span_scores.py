@@ -110,6 +110,7 @@ def _compare(joined: JoinedPassages, sums: WordSums, limits: Floats) -> Iterator
         cosines = after[words + (length - 1)]
         cosines -= before[words]
         cosines *= inverse_norms[numbers, None]
+        np.clip(cosines, -1.0, 1.0, out=cosines)
         scores = cosines if joined.priors is None else cosines + joined.priors[numbers, None]
         rows, columns = np.nonzero(scores >= limits)
         yield _NearSpans(numbers[rows], columns, cosines[rows, columns])

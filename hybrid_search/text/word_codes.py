@@ -166,7 +166,7 @@ def cosines_with_many(queries: Floats, codes: WordCodes) -> Floats:
     first, last = spans.bounds(codes.counts)
     found: Floats = sums[codes.rows[last] + 1] - sums[codes.rows[first]]
     found *= word_vectors.inverse_norms(codes)[:, None]
-    return found
+    return np.clip(found, -1.0, 1.0, out=found)
 
 
 def is_sound(codes: WordCodes, dimension: int) -> bool:

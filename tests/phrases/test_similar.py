@@ -109,7 +109,7 @@ def test_wordings_that_differ_in_case_and_marks_are_one_and_near_ones_are_folded
     folded = find(documents, fold=0.95, min_cosine=0.99)
     (phrase,) = folded
     assert (phrase.count, phrase.wordings, phrase.documents) == (3, 2, 3)
-    assert phrase.cosine == pytest.approx(1.0, abs=1e-3)
+    assert phrase.cosine == pytest.approx(1.0, abs=6e-3)  # half a step of a norm
     assert {"refund", "money", "back"} == set(phrase.text.split())
 
 
