@@ -39,7 +39,7 @@ MIDDLE = 128
 ROWS_TOGETHER = 1024
 """Rows that are multiplied together: unpacked they fit into the cache, which halves the time."""
 
-QUERY_ROWS = 2
+QUERY_ROWS = 3
 FINER_STEPS = 254
 """Steps of one row of a split query per step of the row before; the rest is at most half a step."""
 
@@ -166,7 +166,7 @@ class ResidualQuery:
     """A turned query, ready for its products with many packed residuals.
 
     It is split into `QUERY_ROWS` rows of int8, each of which encodes the remainder of the rows
-    before it. So products are exact but for 1 / (127 * 254 * 2) of its largest number.
+    before it. So a number is off by 1 / (127 * 254 ** 2 * 2) of the largest.
     """
 
     def __init__(self, query: Floats) -> None:

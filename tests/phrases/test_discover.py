@@ -83,7 +83,7 @@ def test_the_vector_of_a_clause_is_that_of_its_span() -> None:
             (span,) = np.flatnonzero(is_span)
             assert last[span] - first[span] >= 1
             cosine = word_codes.cosines(probe, passage.tokens)[span]
-            assert found.vectors[row] @ probe == pytest.approx(float(cosine), abs=4e-3)
+            assert found.vectors[row] @ probe == pytest.approx(float(cosine), abs=8e-3)
 
 
 def occurrence(id: str, number: int) -> Occurrence:

@@ -52,7 +52,7 @@ def test_a_product_is_that_of_the_levels(bits: int, dimension: int, seed: int) -
     query = random.standard_normal(dimension).astype(np.float32)
     rows = residual_codes.levels(bits)[codes] * residual_codes.scale(bits, dimension)
     products = ResidualQuery(query).multiply(residual_codes.pack(codes, bits), bits)
-    # each number of the query is off by at most half a step of its second row
-    largest_error = np.abs(query).max() / (127 * 254 * 2)
+    # each number of the query is off by at most half a step of its third row
+    largest_error = np.abs(query).max() / (127 * 254**2 * 2)
     tolerance = np.abs(rows).sum(axis=1) * largest_error + 1e-6
     assert np.all(np.abs(products - rows @ query) <= tolerance)
