@@ -35,10 +35,11 @@ _SGD_URL = f"embedded:{SGD_INDEX}"
 
 STEPS: Mapping[str, Sequence[Command]] = {
     "prior": [_python("export.boundaries", "--model", str(SHIPPED))],
+    "codebook": [_python("export.codebook", "--model", str(SHIPPED))],
     "calibration": [_python("benchmarks.quality.calibrate")],
     "probabilities": [_python("benchmarks.quality.mentions", "--fit")],
     "sample": [_python("pytest", "-q", _SAMPLE, "-k", "first_hits_are_right")],
-    "quality": [_python("benchmarks.quality")],
+    "quality": [_python("benchmarks.quality"), _python("benchmarks.quality.codes")],
     "index": [
         ("rm", "-rf", str(SGD_INDEX)),
         _python("hybrid_search", "ingest", str(SGD_CALLS), "--index", "calls", "--url", _SGD_URL),

@@ -15,7 +15,7 @@ from benchmarks.faults import report
 from benchmarks.markdown import head, row, table
 from benchmarks.peers import report as peers_report
 from benchmarks.percentiles import format_percentiles
-from benchmarks.quality import meaning, mining_tables, models, windows
+from benchmarks.quality import codes, meaning, mining_tables, models, windows
 from benchmarks.quality.tasks import ALL, TASKS
 from benchmarks.speed import first_answer, list_tables
 from hybrid_search.backends.server import mappings
@@ -368,6 +368,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "graph": graph,
     "faults": faults,
     "checks": checks,
+    **codes.TABLES,
     **list_tables.TABLES,
     **first_answer.TABLES,
     **meaning.TABLES,

@@ -19,7 +19,7 @@ TIMEOUT = 60.0
 MEGABYTE = 1_000_000
 ANSWER_MEGABYTES = 256.0
 """The most megabytes of one response. The largest of a query are 500 passages a leg, with their
-token codes: 30 MB.
+word codes: 30 MB.
 """
 PATIENCE = 600.0
 """Seconds a writer waits for a server that takes nothing."""

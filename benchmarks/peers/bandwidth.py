@@ -33,7 +33,7 @@ SET = "calls_sgd"
 BYTES, SHARE = "bytes of a query", "share of the memory's"
 """Names of figures of the result."""
 
-PARTS = ("centroids", "words", "windows", "token codes")
+PARTS = ("centroids", "words", "windows", "word codes")
 """What a search reads."""
 
 BLOCK = 2**28
@@ -86,7 +86,7 @@ def count_leg_bytes(legs: Sequence[Leg]) -> dict[str, int]:
     """Return the bytes that a search reads, by what they are, at the median.
 
     They are the centroids, the codes of the words in the lists of the nearest, the windows of the
-    passages that are near by these words, and the token codes of those that are scored exactly.
+    passages that are near by these words, and the word codes of those that are scored exactly.
     """
     counters = []
     for leg in legs:
@@ -127,7 +127,7 @@ def count_reads(counter: Counter[str]) -> Iterator[None]:
 
     def count_codes(codes: CheckedCodes, connection: Any, passages: Any) -> Any:
         stored = read(codes, connection, passages)
-        counter["token codes"] += sum(map(len, stored.values()))
+        counter["word codes"] += sum(map(len, stored.values()))
         return stored
 
     with (

@@ -21,7 +21,7 @@ from hybrid_search.search import phrase_vector
 from hybrid_search.search.candidates import retrieve
 from hybrid_search.search.query import WINDOW
 from hybrid_search.search.types import ScoredPassage
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
 from hybrid_search.text.filters import ID, Condition
 from hybrid_search.text.passages import split
 from hybrid_search.text.types import Floats
@@ -87,7 +87,7 @@ class Collection:
             " JOIN tokens USING (passage) ORDER BY passage"
         )
         for id_, ordinal, data in connection.execute(query):
-            summed = token_codes.vectors(token_codes.from_bytes(data)).sum(axis=0)
+            summed = word_codes.vectors(word_codes.from_bytes(data)).sum(axis=0)
             passage_places.append((id_, self.places[id_][ordinal]))
             vectors.append(summed / max(float(np.linalg.norm(summed)), 1e-12))
         connection.close()

@@ -24,7 +24,8 @@ from benchmarks.quality.tasks import TASKS, Query, Task, lines
 from hybrid_search import encoder
 from hybrid_search.ingest import document_parser
 from hybrid_search.search import phrase_vector
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
+from hybrid_search.text.codebook import plain
 from hybrid_search.text.passages import split
 from hybrid_search.text.types import Document, Encoding, Floats, Part, Passage
 
@@ -101,10 +102,12 @@ def _score_passages(
             Encoding(encoding.vectors, encoding.offsets + np.int32(start))
             for (start, _), encoding in zip(passage_ranges, encoded, strict=False)
         ]
-        coded = token_codes.pack(
-            *token_codes.gather(
+        coded = word_codes.pack(
+            word_codes.gather(
                 passage, [_gather_part(part, placed) for part in passage.parts], vectors.shape[1]
-            )
+            ),
+            plain(vectors.shape[1]),
+            8,
         )
         yield passage, best_span_cosines(coded, vectors)
 

@@ -9,7 +9,7 @@ by its first 30 groups:
 - V-measure and adjusted mutual information by scikit-learn, over the turns that state a hidden
   intent: the intent beside the group. Turns outside the first 30 groups are one more group.
 
-The rivals are k-means of turn vectors, which are means of the same token codes, and the keyphrases
+The rivals are k-means of turn vectors, which are means of the same word codes, and the keyphrases
 of YAKE, whose groups are the turns that have them. Turns with a mention of a known topic are left
 out for them as well.
 

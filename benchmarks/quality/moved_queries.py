@@ -13,8 +13,8 @@ from hybrid_search.encoder.base import span_prior
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.query import WINDOW
 from hybrid_search.search.types import ScoredPassage, Scores
-from hybrid_search.text import token_codes
-from hybrid_search.text.types import Floats, TokenCodes
+from hybrid_search.text import word_codes
+from hybrid_search.text.types import Floats, WordCodes
 
 TEXTS = 10
 """Texts whose best spans move a query: what the documentation calls usual."""
@@ -43,8 +43,8 @@ def move_queries(encoder: Encoder, texts: Sequence[str], queries: Floats, scores
     return np.array(moved, dtype=np.float32)
 
 
-def _score(request: Request, row: int, codes: TokenCodes, score: float) -> ScoredPassage:
+def _score(request: Request, row: int, codes: WordCodes, score: float) -> ScoredPassage:
     """Return the only passage of a short text, at the score that its text is ranked by."""
-    cosines = token_codes.cosines(request.vector, codes)
+    cosines = word_codes.cosines(request.vector, codes)
     stored = StoredPassage(row, str(row), 0, 0.0, codes)
     return ScoredPassage(stored, request, cosines, 0.0, score, score=score)

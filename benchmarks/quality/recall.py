@@ -19,9 +19,9 @@ from hybrid_search.client import Client
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import WINDOW
-from hybrid_search.text import spans
-from hybrid_search.text.token_codes import from_bytes
-from hybrid_search.text.types import Floats, TokenCodes
+from hybrid_search.text import word_codes
+from hybrid_search.text.types import Floats, WordCodes
+from hybrid_search.text.word_codes import from_bytes
 
 DEPTH = 10
 
@@ -79,22 +79,9 @@ def search_exhaustively(
     return np.array(numbers), np.array(best, dtype=np.float32)
 
 
-def best_span_cosines(coded: TokenCodes, vectors: Floats) -> Floats:
+def best_span_cosines(coded: WordCodes, vectors: Floats) -> Floats:
     """Return a passage's best span cosine with each of `vectors`, float32 ``[phrases]``."""
-    if not len(coded.inverse_norms):
+    if not len(coded.norms):
         return np.full(len(vectors), -1.0, dtype=np.float32)
-    best: Floats = span_cosines(coded, vectors).max(axis=0)
+    best: Floats = word_codes.cosines_with_many(vectors, coded).max(axis=0)
     return best
-
-
-def span_cosines(coded: TokenCodes, vectors: Floats) -> Floats:
-    """Return the cosine of each span of a passage with each of `vectors`.
-
-    They are float32 ``[spans, phrases]``.
-    """
-    products = (coded.codes.astype(np.float32) @ vectors.T) * coded.scales[:, None]
-    sums = spans.running_sums(products)
-    first, last = spans.bounds(coded.counts)
-    cosines: Floats = sums[coded.words[last, 3]] - sums[coded.words[first, 2]]
-    cosines *= coded.inverse_norms[:, None].astype(np.float32)
-    return cosines

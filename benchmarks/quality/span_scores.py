@@ -1,4 +1,4 @@
-"""The best span of short texts for many phrases, from the token codes that an index would store."""
+"""The best span of short texts for many phrases, from the word codes that an index would store."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from benchmarks.quality.vectors import TEXTS, scale_to_unit
 from hybrid_search.encoder import Encoder
-from hybrid_search.encoder.base import span_prior
-from hybrid_search.encoder.passage_codes import encoder_texts, pack_token_codes
+from hybrid_search.encoder.base import codebook, span_prior
+from hybrid_search.encoder.passage_codes import encoder_texts, pack_word_codes
 from hybrid_search.search.types import Scores
-from hybrid_search.text import passages, spans, token_codes
-from hybrid_search.text.types import Document, Encoding, Floats, Passage, TokenCodes, Turn
+from hybrid_search.text import passages, word_codes
+from hybrid_search.text.types import Document, Encoding, Floats, Passage, Turn, WordCodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +33,7 @@ class TextScores:
 class EncodedText:
     """The passages of a text as codes, and the encodings of their parts."""
 
-    codes: Sequence[TokenCodes]
+    codes: Sequence[WordCodes]
     encodings: Sequence[Encoding]
 
 
@@ -46,7 +46,7 @@ def score_texts(encoder: Encoder, texts: Sequence[str], queries: Floats) -> Text
         for row, encoded in enumerate(encoded_texts, start):
             scores.mean[row] = queries @ mean(encoded.encodings, queries.shape[1])
             for codes in encoded.codes:
-                cosines = span_cosines(codes, queries)
+                cosines = word_codes.cosines_with_many(queries, codes)
                 priors = prior.score_spans(codes)[:, None] if prior else 0.0
                 for table, values in ((scores.cosine, cosines), (scores.span, cosines + priors)):
                     table[row] = np.maximum(table[row], values.max(axis=0, initial=-1.0))
@@ -72,10 +72,11 @@ def _pack(
     text: str,
     text_passages: Sequence[Passage],
     encodings: Sequence[Encoding],
-) -> list[TokenCodes]:
+) -> list[WordCodes]:
     passage_texts = [text[passage.start : passage.end] for passage in text_passages]
-    dimension = encoder.info.dimension
-    return pack_token_codes(passage_texts, text_passages, encodings, dimension, span_prior(encoder))
+    return pack_word_codes(
+        passage_texts, text_passages, encodings, codebook(encoder), prior=span_prior(encoder)
+    )
 
 
 def mean(encodings: Sequence[Encoding], dimension: int) -> Floats:
@@ -84,13 +85,3 @@ def mean(encodings: Sequence[Encoding], dimension: int) -> Floats:
     for encoding in encodings:
         summed += encoding.vectors.sum(axis=0)
     return scale_to_unit(summed)
-
-
-def span_cosines(codes: TokenCodes, queries: Floats) -> Floats:
-    """Return the cosine of each span with each unit query, float32 ``[spans, queries]``."""
-    sums = spans.running_sums(token_codes.vectors(codes) @ queries.T)
-    first, last = spans.bounds(codes.counts)
-    tokens = codes.words[:, 2:]
-    differences = sums[tokens[last, 1]] - sums[tokens[first, 0]]
-    cosines: Floats = (differences * codes.inverse_norms[:, None]).astype(np.float32)
-    return cosines

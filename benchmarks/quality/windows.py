@@ -20,16 +20,16 @@ from benchmarks import results
 from benchmarks.markdown import table
 from benchmarks.phrases import phrases
 from benchmarks.quality.collection import Collection, ingest_task
-from benchmarks.quality.recall import DEPTH, span_cosines
+from benchmarks.quality.recall import DEPTH
 from benchmarks.quality.tasks import TASKS
 from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.server.reach import BY_GRAPH, BY_WORDS
 from hybrid_search.backends.types import Request
 from hybrid_search.encoder.base import span_prior
 from hybrid_search.search import phrase_vector
-from hybrid_search.text import token_codes, window_policy
+from hybrid_search.text import window_policy, word_codes
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Floats, TokenCodes
+from hybrid_search.text.types import Floats, WordCodes
 
 TASK = "calls_sgd"
 
@@ -81,19 +81,19 @@ def measure(collection: Collection, phrase_texts: Sequence[str]) -> dict[str, An
     }
 
 
-def _iterate_codes(collection: Collection) -> Iterator[tuple[int, TokenCodes]]:
-    """Yield the number and the token codes of each passage that has a span."""
+def _iterate_codes(collection: Collection) -> Iterator[tuple[int, WordCodes]]:
+    """Yield the number and the word codes of each passage that has a span."""
     connection = schema.connect(collection.store / f"{collection.task.name}.sqlite")
     for key, data in connection.execute("SELECT passage, data FROM tokens ORDER BY passage"):
-        tokens = token_codes.from_bytes(data)
-        if len(tokens.inverse_norms):
+        tokens = word_codes.from_bytes(data)
+        if len(tokens.norms):
             yield key, tokens
     connection.close()
 
 
-def find_best_spans(tokens: TokenCodes, vectors: Floats, prior: SpanPrior) -> tuple[Floats, Floats]:
+def find_best_spans(tokens: WordCodes, vectors: Floats, prior: SpanPrior) -> tuple[Floats, Floats]:
     """Return a passage's best cosine and best score with each vector, float32 ``[phrases]``."""
-    cosines = span_cosines(tokens, vectors)
+    cosines = word_codes.cosines_with_many(vectors, tokens)
     (priors,) = prior.score_passages([tokens])
     return cosines.max(axis=0), (cosines + priors[:, None]).max(axis=0)
 
@@ -103,7 +103,7 @@ def cut_vectors(vectors: Floats, numbers: int) -> Floats:
     return np.array([window_policy.cut_unit_vector(vector, numbers) for vector in vectors])
 
 
-def find_nearest(tokens: TokenCodes, vectors: Floats, policy: str) -> Floats:
+def find_nearest(tokens: WordCodes, vectors: Floats, policy: str) -> Floats:
     """Return the cosine of a passage's nearest window with each vector, float32 ``[phrases]``.
 
     Windows have as many numbers as the vectors, which are float32 ``[phrases, numbers]``.

@@ -19,19 +19,20 @@ from hybrid_search import encoder
 from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
-from hybrid_search.encoder.base import Encoder
+from hybrid_search.encoder.base import Encoder, codebook
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.types import SourceLine
-from hybrid_search.text import passages, token_codes, window_policy
-from hybrid_search.text.types import Entry, TokenCodes
+from hybrid_search.text import passages, window_policy, word_codes
+from hybrid_search.text.codebook import Codebook
+from hybrid_search.text.types import Entry, PassageTokens, WordCodes
 
 TASK = "calls_sgd"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
-    """Calls with the token codes of their passages, and the encoder that made them."""
+    """Calls with the word codes of their passages, and the encoder that made them."""
 
     entries: list[Entry]
     encoder: Encoder
@@ -69,7 +70,7 @@ def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
     entries = read_entries(itertools.islice(source_lines, calls), TASK, spec)
     return Corpus(
         [
-            replace(entry, tokens=_truncate_codes(entry.tokens, target_encoder.info.dimension))
+            replace(entry, tokens=_truncate_codes(entry.tokens, codebook(target_encoder)))
             for entry in entries
         ],
         target_encoder,
@@ -79,7 +80,7 @@ def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
 def read_entries(
     source_lines: Iterable[SourceLine], index: str, spec: IndexSpec
 ) -> Iterator[Entry]:
-    """Yield the passages of documents, with their token codes in an embedded `index`."""
+    """Yield the passages of documents, with their word codes in an embedded `index`."""
     connection = schema.connect(results.STORE / f"{index}.sqlite")
     statement = (
         "SELECT ordinal, data FROM passages JOIN documents USING (document)"
@@ -88,7 +89,7 @@ def read_entries(
     for line in source_lines:
         document, canonical = document_parser.parse(line.data)
         codes_by_ordinal = {
-            ordinal: token_codes.from_bytes(coded)
+            ordinal: word_codes.from_bytes(coded)
             for ordinal, coded in connection.execute(statement, (document.id,))
         }
         document_passages = list(passages.split(document))
@@ -106,9 +107,9 @@ def read_entries(
     connection.close()
 
 
-def _truncate_codes(coded: TokenCodes, dimension: int) -> TokenCodes:
-    if coded.codes.shape[1] == dimension:
+def _truncate_codes(coded: WordCodes, used: Codebook) -> WordCodes:
+    if coded.dimension == used.dimension:
         return coded
-    return token_codes.pack(
-        np.ascontiguousarray(token_codes.vectors(coded)[:, :dimension]), coded.words, coded.counts
-    )
+    vectors = np.ascontiguousarray(word_codes.vectors(coded)[:, : used.dimension])
+    words = np.column_stack([coded.words, coded.rows, coded.rows + 1]).astype(np.int32)
+    return word_codes.pack(PassageTokens(vectors, words, coded.counts), used, coded.bits)

@@ -24,7 +24,7 @@ Cosines = Mapping[str, Mapping[str, float]]
 
 
 class ExhaustiveBackend(ServerBackend):
-    """A server whose span leg is computed here, from the token codes of all passages."""
+    """A server whose span leg is computed here, from the word codes of all passages."""
 
     def __init__(self, backend: ServerBackend, corpus: Corpus, cosines: Cosines) -> None:
         super().__init__(backend.server, backend.options)

@@ -11,7 +11,7 @@ from benchmarks.servers.entries import Corpus
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.graph_vectors import round_vector
 from hybrid_search.backends.server.passage_codec import passage_id
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
 from hybrid_search.text.types import Floats
 
 NEIGHBOURS = 100
@@ -49,7 +49,7 @@ class PlainIndex:
 
     def _actions(self, corpus: Corpus) -> Iterator[dict[str, Any]]:
         for entry in corpus.entries:
-            mean = token_codes.vectors(entry.tokens).sum(axis=0)
+            mean = word_codes.vectors(entry.tokens).sum(axis=0)
             length = float(np.linalg.norm(mean))
             vector = {"vector": round_vector(mean / length)} if length else {}
             id_ = passage_id(entry.document.id, entry.passage.ordinal)

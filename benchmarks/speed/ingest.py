@@ -22,7 +22,7 @@ from hybrid_search.backends import open_backend
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder import passage_codes
-from hybrid_search.encoder.base import span_prior
+from hybrid_search.encoder.base import codebook, span_prior
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import BLOCK_PASSAGES
@@ -119,11 +119,12 @@ def _encode(counted_passages: Sequence[CountedPassage]) -> tuple[float, int, lis
         encodings = loaded.encode(texts)
         seconds += time.perf_counter() - started_at
         tokens += sum(len(encoding.offsets) for encoding in encodings)
-        coded = passage_codes.pack_token_codes(
+        coded = passage_codes.pack_word_codes(
             [document.text[passage.start : passage.end] for document, _, passage in block],
             [passage for *_, passage in block],
             encodings,
-            spec.dimension,
+            codebook(loaded),
+            spec.codes,
             span_prior(loaded),
         )
         for (document, count, passage), codes in zip(block, coded, strict=True):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_search.backends.embedded import schema
-from hybrid_search.text.token_codes import from_bytes
+from hybrid_search.text.word_codes import from_bytes
 
 
 def measure(folder: Path, index: str) -> dict[str, Any]:
@@ -19,8 +19,8 @@ def measure(folder: Path, index: str) -> dict[str, Any]:
     for (data,) in connection.execute("SELECT data FROM tokens"):
         coded = from_bytes(data)
         words += int((coded.counts > 0).sum())
-        spans += len(coded.inverse_norms)
-        dimension = coded.codes.shape[1]
+        spans += len(coded.norms)
+        dimension = coded.dimension
     covering = connection.execute("SELECT sum(spans) FROM passages").fetchone()[0]
     codes = connection.execute("SELECT sum(length(data)) FROM tokens").fetchone()[0]
     (documents,) = connection.execute("SELECT count(*) FROM documents").fetchone()
@@ -34,7 +34,7 @@ def measure(folder: Path, index: str) -> dict[str, Any]:
         "covering spans": covering,
         "covering spans a word": round(covering / words, 3),
         "bytes": total,
-        "of these token codes": codes,
+        "of these word codes": codes,
         "of these segments": segments,
         "bytes per 1,000 words": round(1000 * total / words),
         "all spans as float32, times as large": round(4 * dimension * spans / total, 1),

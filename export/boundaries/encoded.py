@@ -1,4 +1,4 @@
-"""Texts encoded once, whose token vectors are cut and stored as codes in any size."""
+"""Texts encoded once, whose token vectors are cut to any size."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid_search.encoder import Encoder
-from hybrid_search.encoder.passage_codes import pack_token_codes
 from hybrid_search.text import passages
-from hybrid_search.text.types import Document, Encoding, Floats, Passage, TokenCodes, Turn
+from hybrid_search.text.types import Document, Encoding, Floats, Passage, PassageTokens, Turn
+from hybrid_search.text.word_codes import gather
 
 BATCH = 256
 """Texts encoded together. An int8 vector depends a little on it, so it is not an option."""
@@ -26,10 +26,10 @@ class EncodedText:
     passage: Passage
     encoding: Encoding
 
-    def pack(self, dimension: int) -> TokenCodes:
-        """Return the token codes of its vectors, cut to the first `dimension` numbers."""
+    def cut(self, dimension: int) -> PassageTokens:
+        """Return its tokens, with vectors cut to the first `dimension` numbers."""
         cut = Encoding(self.encoding.vectors[:, :dimension], self.encoding.offsets)
-        return pack_token_codes([self.text], [self.passage], [cut], dimension)[0]
+        return gather(self.passage, [cut], dimension)
 
 
 def encode_texts(

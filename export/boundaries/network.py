@@ -63,7 +63,7 @@ def fit_boundaries(
     start = 0
     for example, part in zip(examples, known, strict=True):
         end = start + int(part.sum())
-        vectors[start:end] = gap_vectors(example.encoded.pack(dimension))[part]
+        vectors[start:end] = gap_vectors(example.encoded.cut(dimension))[part]
         start = end
     return fit_network(vectors, labels, seed)
 
@@ -113,7 +113,7 @@ def measure_auc(
     scores: dict[tuple[str, str], list[tuple[Floats, Flags]]] = {}
     for example in examples:
         labelled, known = example.labelled, example.labelled.known
-        predicted = boundary_probabilities(example.encoded.pack(model.dimension), model)[1:-1]
+        predicted = boundary_probabilities(example.encoded.cut(model.dimension), model)[1:-1]
         pair = (predicted[known], labelled.labels[known])
         for source in ("all", labelled.source):
             scores.setdefault((labelled.form, source), []).append(pair)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from export.npz import write_arrays
 from hybrid_search.text.span_prior import SpanPrior
 
 FILE = "boundaries.npz"
-
-EARLIEST = (1980, 1, 1, 0, 0, 0)
-"""The date of all members: the first that a zip file can have."""
 
 
 def write_priors(path: Path, priors: Mapping[int, SpanPrior]) -> None:
@@ -24,14 +20,10 @@ def write_priors(path: Path, priors: Mapping[int, SpanPrior]) -> None:
 
     `numpy.load` reads it with ``allow_pickle=False``.
     """
-    content = io.BytesIO()
     arrays = dict(
         named for dimension, prior in priors.items() for named in _name_arrays(dimension, prior)
     )
-    with zipfile.ZipFile(content, "w") as archive:
-        for name in sorted(arrays):
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy", EARLIEST), _format(arrays[name]))
-    path.write_bytes(content.getvalue())
+    write_arrays(path, arrays)
 
 
 def _name_arrays(dimension: int, prior: SpanPrior) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -42,9 +34,3 @@ def _name_arrays(dimension: int, prior: SpanPrior) -> Iterator[tuple[str, NDArra
     yield f"output_bias.{dimension}", np.array(boundaries.output_bias, dtype=np.float32)
     weights = [prior.ends, prior.inside, prior.length, boundaries.unmarked]
     yield f"weights.{dimension}", np.array(weights, dtype=np.float32)
-
-
-def _format(array: NDArray[Any]) -> bytes:
-    content = io.BytesIO()
-    np.lib.format.write_array(content, np.asarray(array, order="C"), allow_pickle=False)
-    return content.getvalue()

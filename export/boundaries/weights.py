@@ -18,8 +18,9 @@ from scipy.optimize import minimize
 from benchmarks.quality.written import SLACK
 from export.boundaries.encoded import EncodedText, unit
 from export.boundaries.marked import MarkedExample
-from hybrid_search.text import spans, token_codes
+from hybrid_search.text import spans, word_codes
 from hybrid_search.text.boundaries import BoundaryModel, boundary_probabilities
+from hybrid_search.text.codebook import plain
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
 
@@ -60,8 +61,10 @@ class SpanTable:
 def tabulate_spans(item: EncodedExample, boundaries: BoundaryModel) -> SpanTable:
     """Return the spans of a marked text, as vectors of the boundary model's dimension see them."""
     dimension = boundaries.dimension
-    tokens = item.encoded.pack(dimension)
-    cosines = token_codes.cosines(unit(item.query[:dimension]), tokens)
+    tokens = item.encoded.cut(dimension)
+    # the rounding of stored codes is no part of what a person means
+    codes = word_codes.pack(tokens, plain(dimension), 8)
+    cosines = word_codes.cosines(unit(item.query[:dimension]), codes)
     probabilities = boundary_probabilities(tokens, boundaries, item.encoded.text)
     parts = [
         SpanPrior(boundaries, *weights).combine(probabilities, tokens.counts)

@@ -140,7 +140,7 @@ class Backend(Writable, Protocol):
     def iterate_passages(self, index: str, *, full: bool = False) -> Iterator[ListedPassage]:
         """Yield every passage; those of a document are consecutive and in their order.
 
-        With `full` all token codes are read, and what is derived from them is compared with them.
+        With `full` all word codes are read, and what is derived from them is compared with them.
 
         In a store without snapshots, a document that is written meanwhile may be listed with
         passages of both versions.
@@ -159,7 +159,7 @@ class Backend(Writable, Protocol):
         ...
 
     def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
-        """Yield every passage with its token codes; those of a document follow one another.
+        """Yield every passage with its word codes; those of a document follow one another.
 
         Args:
             index: The index.
@@ -181,7 +181,7 @@ class Backend(Writable, Protocol):
         keys: Sequence[Key],
         candidates: Candidates | None = None,
     ) -> list[StoredPassage]:
-        """Return the passages of `keys` in order, each with its BM25 score and token codes.
+        """Return the passages of `keys` in order, each with its BM25 score and word codes.
 
         The score is 0 where no term matches. Passages that have been deleted are left out, but not
         those whose codes are damaged. What `candidates` already holds of a passage is not fetched
@@ -242,7 +242,7 @@ class IndexVersion(Writable, Protocol):
     keeps_old: bool
 
     def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
-        """Copy every passage of the current version with its token codes.
+        """Copy every passage of the current version with its word codes.
 
         Args:
             rehash: Turns a document's source hash into its hash under the new spec.

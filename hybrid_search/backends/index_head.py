@@ -93,6 +93,8 @@ def settings_digest(spec: IndexSpec) -> str:
     settings = (
         spec.fingerprint,
         spec.policy,
+        spec.codebook,
+        spec.codes,
         spec.schema,
         passages.PASSAGE_WORDS,
         passages.WINDOW_WORDS,

@@ -38,7 +38,7 @@ class IndexOptions:
         analyzer: Cuts the text into terms; must be one that the server has.
         knn_engine: Library of the vector index; only OpenSearch has faiss.
         quantization: How the graph stores vectors; None is byte, with faiss none.
-        graph_dimension: How many numbers of a vector the graph has at most; token codes have all.
+        graph_dimension: How many numbers of a vector the graph has at most; word codes have all.
         m: How many neighbours a vector is linked to in the graph.
         ef_construction: How many vectors are examined to find these neighbours.
         shards: Number of primary shards.

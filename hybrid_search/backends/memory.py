@@ -42,7 +42,7 @@ from hybrid_search.text.best_passages import best_passages
 from hybrid_search.text.filters import Condition, Scalar, leaves, matches_condition, new_fields
 from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.terms import query_terms
-from hybrid_search.text.types import Entry, Metadata, TokenCodes
+from hybrid_search.text.types import Entry, Metadata, WordCodes
 
 K1, B = 1.2, 0.75
 
@@ -227,7 +227,7 @@ class MemoryBackend:
         return [(document_id, number) for number in range(len(passages))]
 
     def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
-        """Yield every passage with its token codes, document by document."""
+        """Yield every passage with its word codes, document by document."""
         passages = self._get_index(index).passages()
         for position, (key, passage) in enumerate(passages.items()):
             entry = passage.entry
@@ -288,7 +288,7 @@ class MemoryBackend:
         keys: Sequence[Key],
         candidates: Candidates | None = None,  # noqa: ARG002 (nothing has to be fetched)
     ) -> list[StoredPassage]:
-        """Return the passages of `keys` that still exist, with BM25 scores and token codes."""
+        """Return the passages of `keys` that still exist, with BM25 scores and word codes."""
         entries = self._entries_by_key(index, keys)
         scores = self._bm25_scores(self._get_index(index), request)
         return [
@@ -357,8 +357,8 @@ def _cut(ranked: Sequence[tuple[str, int]], window: int) -> list[tuple[str, int]
     return [ranked[position] for position in choose_window((key[0] for key in ranked), window)]
 
 
-def _find_codes(entry: Entry, request: Request) -> TokenCodes:
-    """Return the token codes of a passage, with its turns if the request asks for speakers."""
+def _find_codes(entry: Entry, request: Request) -> WordCodes:
+    """Return the word codes of a passage, with its turns if the request asks for speakers."""
     return replace(entry.tokens, turns=entry.turns) if request.speakers else entry.tokens
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hybrid_search.text.types import Document, Entry, Part, TokenCodes, WordTime
+from hybrid_search.text.types import Document, Entry, Part, WordCodes, WordTime
 
 
 def build_layout(entry: Entry) -> str:
@@ -38,13 +38,13 @@ def read_speakers(layout: str) -> list[str]:
     return [speaker for speaker in speakers if isinstance(speaker, str)]
 
 
-def find_turns(layout: str, start: int, tokens: TokenCodes) -> list[tuple[int, str | None]]:
-    """Return the first word and the speaker of each turn of a passage, as `TokenCodes.turns`.
+def find_turns(layout: str, start: int, tokens: WordCodes) -> list[tuple[int, str | None]]:
+    """Return the first word and the speaker of each turn of a passage, as `WordCodes.turns`.
 
     Args:
         layout: The layout of the passage; one that is damaged has no turns.
         start: Where the passage begins in its document.
-        tokens: Its token codes.
+        tokens: Its word codes.
     """
     try:
         turns = [(int(turn["start"]), turn.get("speaker")) for turn in json.loads(layout)]

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.installed_models import find_name
 from hybrid_search.errors import DamagedIndexError, ModelError
+from hybrid_search.text.codebook import PLAIN_NAME
 from hybrid_search.text.filters import Condition
+from hybrid_search.text.residual_codes import DEFAULT_BITS
 from hybrid_search.text.span_filter import SpanFilter
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Document, Floats, TokenCodes
+from hybrid_search.text.types import Document, Floats, WordCodes
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the stored format.
 
 An index of another version is refused with the remedy: ingest again.
@@ -55,7 +57,8 @@ class DamagedRowError(DamagedIndexError):
 class IndexSpec:
     """The model and settings that an index was created for.
 
-    It is written once, at the first ingest. A query with another model is refused.
+    It is written once, at the first ingest. A query with another model is refused. `codebook` is
+    the name of the model's codebook, and `codes` are the bits of a number of a stored vector.
     """
 
     model: str
@@ -64,13 +67,22 @@ class IndexSpec:
     precision: str
     context: str
     policy: str
+    codebook: str = PLAIN_NAME
+    codes: int = DEFAULT_BITS
     schema: int = SCHEMA
 
     @classmethod
-    def from_encoder(cls, info: EncoderInfo, policy: str) -> IndexSpec:
-        """Return the spec of an index that this encoder writes under `policy`."""
+    def from_encoder(cls, info: EncoderInfo, policy: str, codes: int = DEFAULT_BITS) -> IndexSpec:
+        """Return the spec of an index that this encoder writes under `policy`, in so many bits."""
         return cls(
-            info.name, info.fingerprint, info.dimension, info.precision, info.context, policy
+            info.name,
+            info.fingerprint,
+            info.dimension,
+            info.precision,
+            info.context,
+            policy,
+            info.codebook,
+            codes,
         )
 
 
@@ -80,9 +92,9 @@ def check_spec(index: str, index_spec: IndexSpec, requested_spec: IndexSpec) -> 
     The precision may differ: it is not part of the fingerprint.
 
     Raises:
-        ModelError: If schema, fingerprint, dimension, context or policy differ.
+        ModelError: If schema, fingerprint, dimension, context, policy, codebook or codes differ.
     """
-    for name in ("schema", "fingerprint", "dimension", "context", "policy"):
+    for name in ("schema", "fingerprint", "dimension", "context", "policy", "codebook", "codes"):
         index_value, requested_value = getattr(index_spec, name), getattr(requested_spec, name)
         if index_value != requested_value:
             raise ModelError(
@@ -220,9 +232,9 @@ class Candidates:
 
     Attributes:
         lexical: Passages of the BM25 leg with their BM25 scores.
-        semantic: Passages of the span leg with their token codes.
+        semantic: Passages of the span leg with their word codes.
         method: How the span leg was searched, for the plan of a result.
-        codes: Token codes of further passages, such as those of the BM25 leg, as far as the store
+        codes: Word codes of further passages, such as those of the BM25 leg, as far as the store
             has read them.
         damaged: Passages that the span leg could not score, because their codes are damaged.
         warnings: What else is damaged, and is done without: sentences with the remedy.
@@ -237,9 +249,9 @@ class Candidates:
     """
 
     lexical: Mapping[Key, float] = field(default_factory=dict)
-    semantic: Mapping[Key, TokenCodes] = field(default_factory=dict)
+    semantic: Mapping[Key, WordCodes] = field(default_factory=dict)
     method: str = "not asked"
-    codes: Mapping[Key, TokenCodes] = field(default_factory=dict)
+    codes: Mapping[Key, WordCodes] = field(default_factory=dict)
     damaged: Sequence[Key] = ()
     warnings: Sequence[str] = ()
     memo: object = None
@@ -249,8 +261,8 @@ class Candidates:
     blocks: Mapping[Key, int] = field(default_factory=dict)
 
     @property
-    def all_codes(self) -> dict[Key, TokenCodes]:
-        """The token codes of all passages whose codes the store has read."""
+    def all_codes(self) -> dict[Key, WordCodes]:
+        """The word codes of all passages whose codes the store has read."""
         return {**self.codes, **self.semantic}
 
 
@@ -258,14 +270,14 @@ class Candidates:
 class StoredPassage:
     """Everything of a passage that its score is computed from.
 
-    `tokens` are `token_codes.UNREADABLE` where the stored codes cannot be read.
+    `tokens` are `word_codes.UNREADABLE` where the stored codes cannot be read.
     """
 
     key: Key
     document_id: str
     ordinal: int
     bm25: float
-    tokens: TokenCodes
+    tokens: WordCodes
 
 
 Position = Any
@@ -276,7 +288,7 @@ Position = Any
 class ScannedPassage:
     """A passage as a scan of the whole index lists it, in the order of documents.
 
-    It begins at `start` of its document. `tokens` are `token_codes.UNREADABLE` where the stored
+    It begins at `start` of its document. `tokens` are `word_codes.UNREADABLE` where the stored
     codes cannot be read. A scan can go on behind `position`.
     """
 
@@ -284,7 +296,7 @@ class ScannedPassage:
     document_id: str
     ordinal: int
     start: int
-    tokens: TokenCodes
+    tokens: WordCodes
     position: Position
 
 
@@ -300,7 +312,7 @@ class Fault:
 class PassageContent:
     """The parts of a passage that a hit shows; it begins at `start` of its document.
 
-    `layout` and `metadata` are JSON. With a `fault` they, or the token codes of the passage, are
+    `layout` and `metadata` are JSON. With a `fault` they, or the word codes of the passage, are
     not those that were written, and must not be shown.
     """
 

@@ -16,7 +16,7 @@ PANELS: Mapping[str, str] = {
     "Groups": "",
     "Showing": "output_format dry_run",
     "Report": "by date to_index",
-    "Server": "url patience policy analyzer knn_engine quantization graph_dimension m "
+    "Server": "url patience policy codes analyzer knn_engine quantization graph_dimension m "
     "ef_construction shards replicas",
     "Model": "model device precision dimension",
     "Cluster": "shard engine workers",

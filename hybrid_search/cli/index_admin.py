@@ -11,6 +11,7 @@ from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY
 from hybrid_search.errors import DamagedIndexError, UsageError
 from hybrid_search.parameters import Parameter
+from hybrid_search.text.residual_codes import DEFAULT_BITS
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
@@ -35,7 +36,7 @@ class ServerSettings(TypedDict, total=False):
     ]
     graph_dimension: Annotated[
         int | None,
-        Parameter("How many numbers of its vectors the graph has; token codes have all."),
+        Parameter("How many numbers of its vectors the graph has; word codes have all."),
     ]
     m: Annotated[int | None, Parameter("Links of each vector in the graph.")]
     ef_construction: Annotated[
@@ -54,6 +55,10 @@ def setup(
             "half a window apart."
         ),
     ] = DEFAULT_POLICY,
+    codes: Annotated[
+        int,
+        typer.Option(help="Bits in which a number of a stored vector is kept: 2, 3, 4 or 8."),
+    ] = DEFAULT_BITS,
     *,
     settings: ServerSettings,
     place: options.NewPlace,
@@ -64,7 +69,7 @@ def setup(
 
     options.check_lasting(place["url"])
     with connect(**place) as client:
-        client.setup(index, policy=policy, options=_drop_unset(settings))
+        client.setup(index, policy=policy, codes=codes, options=_drop_unset(settings))
         info = client.describe(index)
     if as_json:
         options.print_json(

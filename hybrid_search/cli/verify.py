@@ -24,13 +24,13 @@ def verify(
     ] = DEFAULT_SAMPLE,
     full: Annotated[
         bool,
-        typer.Option("--full", help="Read all token codes, and compare the graphs with them."),
+        typer.Option("--full", help="Read all word codes, and compare the graphs with them."),
     ] = False,
     repair: Annotated[
         bool,
         typer.Option(
             "--repair",
-            help="First make damaged graphs and token codes again from what is stored; "
+            help="First make damaged graphs and word codes again from what is stored; "
             "then check as --full does.",
         ),
     ] = False,
@@ -40,7 +40,7 @@ def verify(
 ) -> None:
     """Check that an index is complete and undamaged, and encode a sample of it again to compare.
 
-    Every passage is listed; of the sample texts, offsets and token codes are compared. Without
+    Every passage is listed; of the sample texts, offsets and word codes are compared. Without
     --repair nothing is changed. Exit status: 0 if all is well, 1 if something is wrong, 2 if the
     check could not run.
     """

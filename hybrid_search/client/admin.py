@@ -17,6 +17,7 @@ from hybrid_search.encoder import Encoder
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.ingest.options import Report, ignore_report
 from hybrid_search.text import window_policy
+from hybrid_search.text.residual_codes import DEFAULT_BITS, check_bits
 
 if TYPE_CHECKING:
     from hybrid_search.ingest.summary import Summary
@@ -102,6 +103,7 @@ class IndexAdmin:
         index: str = DEFAULT_INDEX,
         *,
         policy: str = DEFAULT_POLICY,
+        codes: int = DEFAULT_BITS,
         options: Mapping[str, str] | None = None,
     ) -> None:
         """Create an empty index for this model, unless it exists.
@@ -109,10 +111,11 @@ class IndexAdmin:
         Args:
             index: The name of the index.
             policy: Which spans become vectors.
+            codes: The bits in which a number of a stored vector is kept: 2, 3, 4 or 8.
             options: Server options, see `hybrid_search.backends.index_options`.
 
         Raises:
-            UsageError: If the store does not support these options.
+            UsageError: If the store does not support these options, or there are no such codes.
 
         >>> with hybrid_search.connect("memory:") as client:
         ...     client.setup("notes")
@@ -122,7 +125,7 @@ class IndexAdmin:
         window_policy.parse(policy)
         earlier = self._spec(index)
         index_encoder = self._encoders.for_spec(earlier).truncated_to(earlier)
-        spec = IndexSpec.from_encoder(index_encoder.info, policy)
+        spec = IndexSpec.from_encoder(index_encoder.info, policy, check_bits(codes))
         self.backend.create_index(index, spec, options or {})
 
     def reindex(
@@ -162,6 +165,9 @@ class IndexAdmin:
         from hybrid_search.maintenance import reindex
 
         if lines is None:
+            spec = self._spec(index)
+            if spec:  # so that the stored codes can be read
+                self._encoders.for_spec(spec).load_codebook(spec.dimension)
             return reindex.copy_index(self.backend, index, policy, options or {}, report, keep=keep)
         spec = self._spec(index)
         rejects_path = Path(rejects or default_rejects_path(self._settings.url, index))
@@ -172,6 +178,7 @@ class IndexAdmin:
             lines,
             rejects_path,
             policy or policy_of(spec),
+            codes_of(spec),
             options or {},
             report,
             keep=keep,
@@ -190,8 +197,8 @@ class IndexAdmin:
         Args:
             index: The index. It is not changed without `repair`.
             sample: How many documents, evenly spread, to encode again and compare.
-            full: Also read all token codes, and compare the graphs with them.
-            repair: First make damaged graphs again from token codes, and encode documents with
+            full: Also read all word codes, and compare the graphs with them.
+            repair: First make damaged graphs again from word codes, and encode documents with
                 damaged codes again from their stored text. Implies `full`.
 
         Raises:
@@ -269,6 +276,11 @@ class IndexAdmin:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._settings.url!r})"
+
+
+def codes_of(spec: IndexSpec | None) -> int:
+    """Return the bits of a number in an index, the default if there is no index."""
+    return spec.codes if spec else DEFAULT_BITS
 
 
 def policy_of(spec: IndexSpec | None) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from hybrid_search.client.admin import policy_of
+from hybrid_search.client.admin import codes_of, policy_of
 from hybrid_search.client.grouping import PhraseGrouping
 from hybrid_search.encoder.base import span_prior
 from hybrid_search.errors import InputError, UsageError
@@ -306,6 +306,7 @@ class Client(PhraseGrouping):
         options = replace(
             options,
             policy=options.policy or policy_of(spec),
+            codes=options.codes or codes_of(spec),
             rejects=options.find_rejects(self._settings.url),
         )
         encoders = self._encoders.for_spec(spec)

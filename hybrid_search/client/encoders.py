@@ -13,13 +13,14 @@ from pathlib import Path
 from hybrid_search import encoder
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import Settings
-from hybrid_search.encoder import Encoder, model_folder
+from hybrid_search.encoder import Encoder, codebook_file, model_folder
 from hybrid_search.encoder.installed_models import find_name
 from hybrid_search.encoder.truncated import default_dimension
 from hybrid_search.ingest.executors.base import LOCAL, Executor, check_executor
 from hybrid_search.ingest.executors.cache import ExecutorCache
 from hybrid_search.search import calibration
 from hybrid_search.search.calibration import Calibration
+from hybrid_search.text.codebook import Codebook
 
 
 class ClientEncoders:
@@ -99,6 +100,10 @@ class ClientEncoders:
         return self._executors.acquire(
             RayExecutor, self._folder, settings.device, settings.precision, size, workers
         )
+
+    def load_codebook(self, dimension: int) -> Codebook:
+        """Return the model's codebook, with which stored codes can then be read."""
+        return codebook_file.load(self._folder, dimension)
 
     def load_calibration(self, precision: str, dimension: int, spans_by: str) -> Calibration:
         """Return the model's calibration, see `calibration.load`."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from hybrid_search.encoder.devices import CPU
+from hybrid_search.text import codebook as codebooks
+from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Encoding
 
@@ -25,6 +27,7 @@ class EncoderInfo:
         context: The context of a span that the encoder reads.
         sizes: The dimensions to which the vectors can be truncated, the usual one first; empty if
             there is only the full one.
+        codebook: The name of the codebook of stored codes.
         provider: The ONNX Runtime provider in use; empty for other runtimes.
     """
 
@@ -34,6 +37,7 @@ class EncoderInfo:
     precision: str
     context: str
     sizes: tuple[int, ...] = ()
+    codebook: str = codebooks.PLAIN_NAME
     provider: str = field(default="", compare=False)
 
     @property
@@ -98,6 +102,32 @@ def span_prior(encoder: object) -> SpanPrior | None:
     if not isinstance(encoder, PriorLoader):
         return None
     return encoder.load_prior(encoder.info.dimension)
+
+
+class Described(Protocol):
+    """Anything that says which model it runs: an encoder, or an executor."""
+
+    @property
+    def info(self) -> EncoderInfo:
+        """The properties of the model."""
+        ...
+
+
+@runtime_checkable
+class CodebookLoader(Described, Protocol):
+    """The capability of an encoder whose model has a codebook."""
+
+    def load_codebook(self, dimension: int) -> Codebook:
+        """Return the codebook for vectors of a dimension."""
+        ...
+
+
+def codebook(encoder: Described) -> Codebook:
+    """Return the codebook for an encoder's vectors, the plain one if its model has none."""
+    dimension = encoder.info.dimension
+    if isinstance(encoder, CodebookLoader):
+        return encoder.load_codebook(dimension)
+    return codebooks.plain(dimension)
 
 
 def padding_counter(encoder: Encoder) -> Padding:

@@ -3,7 +3,8 @@
 The folder is the only thing that ``export/`` hands to the product. Its graphs, such as
 ``int8.onnx``, share their weights, in ``weights.data``. A calibrated model also has
 ``calibration.json``, read by `hybrid_search.search.calibration`, and a model that predicts clause
-boundaries has ``boundaries.npz``, read by `hybrid_search.encoder.prior_file`.
+boundaries has ``boundaries.npz``, read by `hybrid_search.encoder.prior_file`. ``codebook.npz`` has
+the centroids that codes of words refer to, read by `hybrid_search.encoder.codebook_file`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ SETTINGS = "encoder.json"
 TOKENIZER = "tokenizer.json"
 CALIBRATION = "calibration.json"
 BOUNDARIES = "boundaries.npz"
+CODEBOOK = "codebook.npz"
 CONFIG = "config.json"
 """The configuration of the encoder for transformers, needed only to continue training."""
 EXPORT_AGAIN = "export the model again"
@@ -36,9 +38,9 @@ CONTEXT = "turn"
 class Artifact(BaseModel):
     """The content of ``encoder.json``.
 
-    `sha256` maps each file of the folder to its digest. Calibration and boundaries have digests
-    too, but do not affect the `fingerprint`, and neither does the precision. `sizes` is as in
-    `EncoderInfo`.
+    `sha256` maps each file of the folder to its digest. Calibration, boundaries and codebook have
+    digests too, but do not affect the `fingerprint`, and neither does the precision. `sizes` is as
+    in `EncoderInfo`.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -88,7 +90,7 @@ class Artifact(BaseModel):
             precision,
             self.context,
             self.sizes,
-            provider,
+            provider=provider,
         )
 
 
@@ -99,7 +101,7 @@ def read(folder: Path) -> Artifact:
     """
     artifact = read_settings(folder)
     for name in dict.fromkeys((*artifact.graphs, TOKENIZER, *artifact.sha256)):
-        is_fitted = name in (CALIBRATION, BOUNDARIES)
+        is_fitted = name in (CALIBRATION, BOUNDARIES, CODEBOOK)
         remedy = "copy it again from where the model came from" if is_fitted else EXPORT_AGAIN
         _check(folder / name, artifact.sha256.get(name), remedy)
     return artifact

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from hybrid_search.encoder import devices, model_folder, precisions, prior_file
+from hybrid_search.encoder import codebook_file, devices, model_folder, precisions, prior_file
 from hybrid_search.encoder.base import EncoderInfo, Padding
 from hybrid_search.encoder.devices import Device
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError
 from hybrid_search.system import available_cores, install_command
+from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Encoding, Floats, Ints
 
@@ -90,11 +91,16 @@ class OnnxEncoder:
     @property
     def info(self) -> EncoderInfo:
         """The properties of this encoder's model that an index records."""
-        return self.artifact.info(self.precision, self.provider)
+        info = self.artifact.info(self.precision, self.provider)
+        return replace(info, codebook=codebook_file.find_name(self._folder))
 
     def load_prior(self, dimension: int) -> SpanPrior | None:
         """Return the model's prior of spans for a dimension, if it has one."""
         return prior_file.load(self._folder, dimension)
+
+    def load_codebook(self, dimension: int) -> Codebook:
+        """Return the model's codebook for a dimension."""
+        return codebook_file.load(self._folder, dimension)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """Return the encoding of each text, in order, see `Encoder.encode`.

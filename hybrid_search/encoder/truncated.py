@@ -11,9 +11,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hybrid_search.encoder.base import Encoder, EncoderInfo, Padding, PriorLoader, padding_counter
+from hybrid_search.encoder.base import (
+    CodebookLoader,
+    Encoder,
+    EncoderInfo,
+    Padding,
+    PriorLoader,
+    codebook,
+    padding_counter,
+)
 from hybrid_search.encoder.model_folder import Artifact
 from hybrid_search.errors import UsageError
+from hybrid_search.text.codebook import Codebook, plain
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Encoding
 
@@ -21,12 +30,15 @@ from hybrid_search.text.types import Encoding
 def truncate_encoder(encoder: Encoder, dimension: int | None = None) -> Encoder:
     """Return `encoder` truncated to `dimension`, by default the model's usual size.
 
+    Its codebook is loaded, so that stored codes can be read.
+
     Raises:
         UsageError: If the dimension is not one of the model's sizes.
     """
     info = encoder.info
     target_dimension = dimension or default_dimension(info)
     if target_dimension == info.dimension:
+        codebook(encoder)
         return encoder
     if target_dimension not in info.sizes:
         available = ", ".join(map(str, sorted({info.dimension, *info.sizes})))
@@ -34,7 +46,9 @@ def truncate_encoder(encoder: Encoder, dimension: int | None = None) -> Encoder:
             f"dimension is {target_dimension}, but model {info.name} has vectors of {available}: "
             "use one of these"
         )
-    return TruncatedEncoder(encoder, target_dimension)
+    truncated = TruncatedEncoder(encoder, target_dimension)
+    codebook(truncated)
+    return truncated
 
 
 def default_dimension(model: Artifact | EncoderInfo) -> int:
@@ -76,6 +90,13 @@ class TruncatedEncoder:
         """Return the span prior of the full encoder's model."""
         holder = self.full_encoder
         return holder.load_prior(dimension) if isinstance(holder, PriorLoader) else None
+
+    def load_codebook(self, dimension: int) -> Codebook:
+        """Return the codebook of the full encoder's model for a dimension."""
+        holder = self.full_encoder
+        if isinstance(holder, CodebookLoader):
+            return holder.load_codebook(dimension)
+        return plain(dimension)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """Return the encoding of each text, see `Encoder.encode`."""

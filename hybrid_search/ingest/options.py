@@ -50,6 +50,12 @@ class WriteOptions(TypedDict, total=False):
         str | None,
         Parameter("Windows whose vectors find passages, as in 5/1. Default: the index's."),
     ]
+    codes: Annotated[
+        int | None,
+        Parameter(
+            "Bits in which a number of a stored vector is kept: 2, 3, 4 or 8. Default: the index's."
+        ),
+    ]
     strip_html: Annotated[bool, Parameter("Take the tags of HTML out of texts.", default=False)]
     strip_quotes: Annotated[
         bool, Parameter("Take quoted mails and signatures out of texts.", default=False)
@@ -82,6 +88,8 @@ class IngestOptions:
     """The file for refused documents; None for `default_rejects_path` of the index URL."""
     policy: str | None = None
     """The window policy, such as ``5/1``; None for the policy of the index, or the default."""
+    codes: int | None = None
+    """The bits of a number of a vector; None for those of the index, or the default."""
     report: Report = ignore_report
     where: Mapping[str, Any] | None = None
     """Conditions on the metadata of documents (`hybrid_search.text.filters`), or None."""
@@ -99,8 +107,8 @@ class IngestOptions:
         """Return the settings with `writing`, the values of `WriteOptions`."""
         rejects = Path(writing["rejects"]) if writing["rejects"] else None
         cleaning = Cleaning(html=writing["strip_html"], quotes=writing["strip_quotes"])
-        index, policy = writing["index"], writing["policy"]
-        return cls(index=index, rejects=rejects, policy=policy, cleaning=cleaning, **settings)
+        place = {name: writing[name] for name in ("index", "policy", "codes")}
+        return cls(rejects=rejects, cleaning=cleaning, **place, **settings)
 
     def find_rejects(self, url: str = "") -> Path:
         """Return the file for refused documents, by default the one for `url`."""

@@ -14,7 +14,7 @@ from contextlib import closing
 from hybrid_search.backends.base import Writable
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
-from hybrid_search.encoder.base import Encoder, span_prior
+from hybrid_search.encoder.base import Encoder, codebook, span_prior
 from hybrid_search.ingest.encode import encode_blocks
 from hybrid_search.ingest.executors.base import Executor
 from hybrid_search.ingest.executors.local import as_executor
@@ -30,6 +30,7 @@ from hybrid_search.ingest.write import WriteStage
 from hybrid_search.observability import tracing
 from hybrid_search.text import window_policy
 from hybrid_search.text.filters import check_where
+from hybrid_search.text.residual_codes import DEFAULT_BITS, check_bits
 
 _log = logging.getLogger(__name__)
 
@@ -52,9 +53,10 @@ def ingest(
     date. The caller must call its `finish`, as only the caller knows whether the lines are
     complete.
 
-    Raises UsageError if the policy or `where` is not valid, IndexBusyError if another process is
-    writing the index, ModelError if the index was written with another model or the encoder fails
-    on every text, IndexStoreError if the store cannot continue. Committed documents stay.
+    Raises UsageError if the policy, codes or `where` are not valid, IndexBusyError if another
+    process is writing the index, ModelError if the index was written with another model or the
+    encoder fails on every text, IndexStoreError if the store cannot continue. Committed documents
+    stay.
 
     Returns:
         The counts of the run.
@@ -64,7 +66,8 @@ def ingest(
     where, checkpoint = check_where(options.where), options.checkpoint
     started_at, summary = time.perf_counter(), Summary()
     rejects, seen_ids = Rejects(options.find_rejects()), SeenIds()
-    spec = IndexSpec.from_encoder(encoder.info, policy)
+    codes = check_bits(options.codes or DEFAULT_BITS)
+    spec = IndexSpec.from_encoder(encoder.info, policy, codes)
     try:
         with tracing.trace_block("ingest"), backend.writer(options.index, spec) as writer:
             look_up = writer.read_source_hashes
@@ -81,7 +84,9 @@ def ingest(
             prepared_ahead = prefetch(prepared, AHEAD, "read", queues)
             encoded = encode_blocks(prepared_ahead, executor, summary)
             encoded_ahead = prefetch(encoded, AHEAD, "encode", queues)
-            shaped = shape_blocks(encoded_ahead, spec, span_prior(encoder), summary)
+            shaped = shape_blocks(
+                encoded_ahead, spec, codebook(encoder), span_prior(encoder), summary
+            )
             # stops both threads if a later stage fails
             with write_stage.commit_if_interrupted(), closing(encoded_ahead):
                 options.report(summary)

@@ -1,4 +1,4 @@
-"""The shape stage: from encodings to token codes and windows for the writer."""
+"""The shape stage: from encodings to word codes and windows for the writer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import EncodedPassage, ShapedPassage
 from hybrid_search.observability import tracing
 from hybrid_search.text import window_policy
+from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Entry
 
@@ -18,28 +19,32 @@ from hybrid_search.text.types import Entry
 def shape_blocks(
     blocks: Iterator[Sequence[EncodedPassage]],
     spec: IndexSpec,
+    used: Codebook,
     prior: SpanPrior | None,
     summary: Summary,
 ) -> Iterator[list[ShapedPassage]]:
-    """Yield each block with the entries of the passages that could be encoded."""
+    """Yield each block with the entries of the passages that could be encoded.
+
+    `used` and `prior` are those of the model.
+    """
     for block in blocks:
         with tracing.trace_block("ingest.shape"), summary.time_stage("shape"):
             shaped = [
-                ShapedPassage(encoded.prepared, _build_entry(encoded, spec, prior))
+                ShapedPassage(encoded.prepared, _build_entry(encoded, spec, used, prior))
                 for encoded in block
             ]
         yield shaped
 
 
 def _build_entry(
-    encoded: EncodedPassage, spec: IndexSpec, prior: SpanPrior | None
+    encoded: EncodedPassage, spec: IndexSpec, used: Codebook, prior: SpanPrior | None
 ) -> Entry | InputError:
     if encoded.error:
         return encoded.error
     prepared, parsed = encoded.prepared, encoded.prepared.parsed
     text = parsed.document.text[prepared.passage.start : prepared.passage.end]
-    (tokens,) = passage_codes.pack_token_codes(
-        [text], [prepared.passage], encoded.encodings, spec.dimension, prior
+    (tokens,) = passage_codes.pack_word_codes(
+        [text], [prepared.passage], encoded.encodings, used, spec.codes, prior
     )
     windows = len(window_policy.window_bounds(tokens.counts, spec.policy))
     return Entry(

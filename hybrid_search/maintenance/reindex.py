@@ -1,4 +1,4 @@
-"""Replace an index by a new version, copied with its token codes or ingested from its sources."""
+"""Replace an index by a new version, copied with its word codes or ingested from its sources."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ def ingest_new_version(
     lines: Iterable[SourceLine],
     rejects: Path,
     policy: str,
+    codes: int,
     options: Mapping[str, str],
     report: Report,
     *,
@@ -78,10 +79,10 @@ def ingest_new_version(
         IndexStoreError: If a document was refused.
     """
     new_version = _create_next_version(
-        backend, index, IndexSpec.from_encoder(encoder.info, policy), options
+        backend, index, IndexSpec.from_encoder(encoder.info, policy, codes), options
     )
     with _publish_or_discard(new_version, keep=keep):
-        ingest_options = IngestOptions(index, rejects, policy, report)
+        ingest_options = IngestOptions(index, rejects, policy, codes, report)
         summary = ingest(lines, new_version, encoder, ingest_options)
         if summary.failed:
             raise IndexStoreError(

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from hybrid_search.backends.types import ScannedPassage
 from hybrid_search.phrases.types import Integers, ScannedBlock
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
 from hybrid_search.text.boundaries import join_probabilities
-from hybrid_search.text.joined_codes import join_sound
+from hybrid_search.text.joined_words import join_sound
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Floats, TokenCodes
+from hybrid_search.text.types import Floats, WordCodes
 
 CLAUSE_BOUNDARY = 0.5
 """The probability of a boundary from which a gap between words parts two clauses."""
@@ -25,7 +25,7 @@ class JoinedPassages:
     """The sound passages of a block as one, and what does not depend on a phrase.
 
     Attributes:
-        tokens: Their token codes; words name tokens of the joined codes.
+        tokens: Their word codes; with the places of the words in their passages.
         owners: The position in the block of each word's passage, int64 ``[words]``.
         starts: Where each word begins in its document, int64 ``[words]``.
         ends: Where it ends.
@@ -34,7 +34,7 @@ class JoinedPassages:
         priors: The prior of each span, float32 ``[spans]``; None without a model of clauses.
     """
 
-    tokens: TokenCodes
+    tokens: WordCodes
     owners: Integers
     starts: Integers
     ends: Integers
@@ -65,29 +65,28 @@ def join_passages(
 
 def _join_sound(
     passages: Sequence[ScannedPassage], dimension: int
-) -> tuple[Sequence[int], TokenCodes]:
+) -> tuple[Sequence[int], WordCodes]:
     """Return the positions of the passages with sound codes, and their codes as one."""
     codes = [passage.tokens for passage in passages]
     joined = join_sound(codes, dimension)
     if joined is not None:
-        return range(len(codes)), joined.tokens
+        return range(len(codes)), joined.codes
     sound = [
-        number for number, tokens in enumerate(codes) if token_codes.is_sound(tokens, dimension)
+        number for number, tokens in enumerate(codes) if word_codes.is_sound(tokens, dimension)
     ]
     sound_codes = [codes[number] for number in sound]
     joined = join_sound(sound_codes, dimension) if sound else None
-    return sound, joined.tokens if joined else token_codes.UNREADABLE
+    return sound, joined.codes if joined else word_codes.UNREADABLE
 
 
 def _measure_words(
-    block: ScannedBlock, sound: Sequence[int], tokens: TokenCodes, prior: SpanPrior | None
+    block: ScannedBlock, sound: Sequence[int], tokens: WordCodes, prior: SpanPrior | None
 ) -> JoinedPassages:
     passages = [block.passages[number] for number in sound]
     words = [passage.tokens.words for passage in passages]
     counts = [len(rows) for rows in words]
     owners = np.repeat(np.array(sound, dtype=np.int64), counts)
-    # the joined words do not have their places any more
-    places = np.concatenate([rows[:, :2] for rows in words]).astype(np.int64)
+    places = np.concatenate(words).astype(np.int64)
     places += np.repeat([passage.start for passage in passages], counts)[:, None]
     starts, ends = places[:, 0], places[:, 1]
     if prior is None:
@@ -109,7 +108,7 @@ def _measure_words(
     )
 
 
-def _find_clauses(codes: Sequence[TokenCodes]) -> NDArray[np.bool_]:
+def _find_clauses(codes: Sequence[WordCodes]) -> NDArray[np.bool_]:
     """Return which words of all passages begin a clause, bool ``[words]``."""
     begins_clause = join_probabilities(codes) >= CLAUSE_BOUNDARY
     counts = [len(tokens.words) for tokens in codes]

@@ -11,7 +11,7 @@ import numpy as np
 from hybrid_search.backends.types import ScannedPassage
 from hybrid_search.phrases.judgments import Judgment
 from hybrid_search.phrases.topic_matrix import TopicMatrix
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
 from hybrid_search.text.span_prior import SpanPrior
 
 
@@ -67,6 +67,6 @@ def _score_span(
 ) -> float:
     owner = [item.name for item in matrix.topics].index(topic)
     columns = np.flatnonzero((matrix.owners == owner) & matrix.is_meant)
-    cosines = [token_codes.cosines(vector, passage.tokens) for vector in matrix.vectors[columns]]
+    cosines = [word_codes.cosines(vector, passage.tokens) for vector in matrix.vectors[columns]]
     best = max(float(column[number]) for column in cosines)
     return best + (float(prior.score_spans(passage.tokens)[number]) if prior else 0.0)

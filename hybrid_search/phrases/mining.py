@@ -1,4 +1,4 @@
-"""Mine an index: the mentions of some topics, by an exact scan of all its token codes.
+"""Mine an index: the mentions of some topics, by an exact scan of all its word codes.
 
 The passages of the index are read in the order of its documents and scored block by block, on all
 cores or on a cluster. The mentions of a document are chosen when all its passages are scored, and
@@ -41,7 +41,7 @@ from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.search.span_content import parse_layout, read_turns
 from hybrid_search.text.filters import Condition, compile_where
 from hybrid_search.text.name_lists import list_names
-from hybrid_search.text.token_codes import UNREADABLE
+from hybrid_search.text.word_codes import UNREADABLE
 
 _log = logging.getLogger(__name__)
 

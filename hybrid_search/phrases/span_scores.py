@@ -16,8 +16,8 @@ import numpy as np
 from hybrid_search.phrases.joined_passages import JoinedPassages, join_passages
 from hybrid_search.phrases.topic_matrix import TopicMatrix
 from hybrid_search.phrases.types import Candidates, Integers, ScannedBlock
-from hybrid_search.text import spans
-from hybrid_search.text.boundaries import multiply
+from hybrid_search.text import spans, word_vectors
+from hybrid_search.text.codebook import turn
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
 
@@ -69,7 +69,7 @@ def find_candidates(
 
 def _find_near_spans(joined: JoinedPassages, matrix: TopicMatrix) -> _NearSpans:
     """Return the pairs of span and phrase whose score is one that is looked at."""
-    vectors = joined.tokens.codes.astype(np.float32)
+    vectors = word_vectors.decode_turned(joined.tokens)
     limits = matrix.scanned_limits[matrix.owners]
     parts = [_NearSpans.empty()]
     for tile in matrix.tiles():
@@ -82,25 +82,25 @@ def _find_near_spans(joined: JoinedPassages, matrix: TopicMatrix) -> _NearSpans:
 def _sum_products(joined: JoinedPassages, vectors: Floats, phrases: Floats) -> WordSums:
     """Return the running sums of the products with some phrases, before and after each word.
 
-    They are counted from the first word of each passage, in float64 until then: float32 would lose
-    digits over many passages, and the difference of two sums is what counts.
+    `vectors` are the turned vectors of all rows, float32 ``[rows, dimension]``. Sums are counted
+    from the first word of each passage, in float64 until then: float32 would lose digits over many
+    passages, and the difference of two sums is what counts.
     """
-    tokens = joined.tokens
-    products = multiply(vectors, np.ascontiguousarray(phrases.T))
-    products *= tokens.scales[:, None]
+    products = spans.multiply(vectors, np.ascontiguousarray(turn(phrases).T))
     running = np.zeros((len(products) + 1, products.shape[1]))
     np.cumsum(products, axis=0, out=running[1:])
     changes = np.flatnonzero(np.diff(joined.owners, prepend=-1))
     passage_of_word = np.cumsum(np.diff(joined.owners, prepend=-1) != 0) - 1
-    bases = running[tokens.words[changes, 2]][passage_of_word]
-    before, after = running[tokens.words[:, 2]] - bases, running[tokens.words[:, 3]] - bases
+    rows = joined.tokens.rows
+    bases = running[rows[changes]][passage_of_word]
+    before, after = running[rows] - bases, running[rows + 1] - bases
     return before.astype(np.float32), after.astype(np.float32)
 
 
 def _compare(joined: JoinedPassages, sums: WordSums, limits: Floats) -> Iterator[_NearSpans]:
     """Yield the near spans of each number of words, with columns counted from the first phrase."""
     before, after = sums
-    counts, inverse_norms = joined.tokens.counts, joined.tokens.inverse_norms.astype(np.float32)
+    counts, inverse_norms = joined.tokens.counts, word_vectors.inverse_norms(joined.tokens)
     first_spans = np.cumsum(counts, dtype=np.int64) - counts
     for length in range(1, spans.MAX_WORDS + 1):
         words = np.flatnonzero(counts >= length)
@@ -110,6 +110,7 @@ def _compare(joined: JoinedPassages, sums: WordSums, limits: Floats) -> Iterator
         cosines = after[words + (length - 1)]
         cosines -= before[words]
         cosines *= inverse_norms[numbers, None]
+        np.clip(cosines, -1.0, 1.0, out=cosines)
         scores = cosines if joined.priors is None else cosines + joined.priors[numbers, None]
         rows, columns = np.nonzero(scores >= limits)
         yield _NearSpans(numbers[rows], columns, cosines[rows, columns])

@@ -22,7 +22,7 @@ from hybrid_search.backends.types import (
 from hybrid_search.search import damage, fusion
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.types import Legs, Ranks, ScoredPassage, Scores
-from hybrid_search.text import token_codes
+from hybrid_search.text.best_passages import span_cosines_by_passage
 from hybrid_search.text.span_filter import has_span
 from hybrid_search.text.types import Floats
 from hybrid_search.text.words import distinct_words
@@ -100,16 +100,14 @@ def complete_scores(
 ) -> tuple[list[ScoredPassage], list[str]]:
     """Return the passages of `keys`, each once, with BM25 and the cosines of all their spans.
 
-    Passages with damaged token codes are left out, and named in the second list, the warnings. If a
+    Passages with damaged word codes are left out, and named in the second list, the warnings. If a
     span filter applies, passages without a counting span are left out, too.
     """
     stored = backend.complete_candidates(index, request, list(dict.fromkeys(keys)), candidates)
     cosines = _find_computed(stored, candidates) if candidates else {}
     unscored = {passage.key: passage.tokens for passage in stored if passage.key not in cosines}
     new_codes = list(unscored.values())
-    new_cosines: Iterable[Floats | None] = token_codes.span_cosines_by_passage(
-        request.vector, new_codes
-    )
+    new_cosines: Iterable[Floats | None] = span_cosines_by_passage(request.vector, new_codes)
     if request.span_filter:
         new_cosines = request.span_filter.apply(new_cosines, new_codes)
     cosines |= zip(unscored, new_cosines, strict=True)
@@ -127,7 +125,7 @@ def complete_scores(
 def _find_computed(
     stored: Sequence[StoredPassage], candidates: Candidates
 ) -> dict[Key, Floats | None]:
-    """Return the cosines already computed from exactly these token codes.
+    """Return the cosines already computed from exactly these word codes.
 
     A passage found to be damaged since then has other, unreadable codes.
     """

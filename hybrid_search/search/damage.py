@@ -15,9 +15,9 @@ NAMED_PASSAGES = 10
 
 
 def describe_left_out(index: str, passages: Sequence[StoredPassage]) -> list[str]:
-    """Log and return a warning about passages with damaged token codes, if there are any."""
+    """Log and return a warning about passages with damaged word codes, if there are any."""
     remedy = f"hybrid-search verify --index {index} --repair"
-    return _describe(passages, "left out, because of damaged token codes", remedy)
+    return _describe(passages, "left out, because of damaged word codes", remedy)
 
 
 def describe_changed(index: str, damaged: Sequence[tuple[StoredPassage, Fault]]) -> list[str]:

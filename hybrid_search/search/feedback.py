@@ -19,7 +19,7 @@ import numpy as np
 
 from hybrid_search.backends.types import Request
 from hybrid_search.search.types import ScoredPassage
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.spans import scale_to_unit
 from hybrid_search.text.types import Floats
@@ -53,4 +53,4 @@ def _best_span_vector(passage: ScoredPassage, prior: SpanPrior | None) -> Floats
     """Return the unit vector of the span by which a passage is ranked."""
     tokens = passage.stored.tokens
     scores = passage.cosines + prior.score_spans(tokens) if prior else passage.cosines
-    return scale_to_unit(token_codes.span_sum(tokens, int(scores.argmax())))
+    return scale_to_unit(word_codes.span_sum(tokens, int(scores.argmax())))

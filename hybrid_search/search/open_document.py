@@ -184,7 +184,7 @@ class _DocumentScorer:
                 score = place.cosine + place.prior
                 self._spans.append((score, build_span(content, turn, place)))
         scores = score_words(passage_spans.scores, *spans.bounds(tokens.counts), len(tokens.words))
-        places = tokens.words[:, :2] + content.start
+        places = tokens.words + content.start
         parts = self.calibration.span(scores.astype(np.float64))
         for start, end, part in zip(*places.T.tolist(), parts.tolist(), strict=True):
             # pieces of a long turn overlap: the last words of one also belong to the next

@@ -7,7 +7,7 @@ window, add no calls. `highlight` adds one `find_highlights` for each phrase tha
 page, and `facets` over all matches add one `count_facets`.
 
 On a server, `find_candidates` sends two requests: one for the proposals of both legs, and one for
-the token codes of the relevant passages. Each other call sends at most one request, as long as the
+the word codes of the relevant passages. Each other call sends at most one request, as long as the
 passages of a leg fit into one response; `complete_candidates` sends none after a search by spans.
 If few passages are relevant, their contents come with the codes, and `fetch_contents` is not
 called. tests/search/test_round_trips.py counts the calls.
@@ -210,7 +210,7 @@ def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Enc
         if spec.dimension in encoder.info.sizes
         else encoder
     )
-    check_spec(index, spec, IndexSpec.from_encoder(truncated.info, spec.policy))
+    check_spec(index, spec, IndexSpec.from_encoder(truncated.info, spec.policy, spec.codes))
     return truncated
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hybrid_search.backends.types import Request, StoredPassage
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.text import spans
-from hybrid_search.text.types import Floats, Ints, TokenCodes
+from hybrid_search.text.types import Floats, Ints, WordCodes
 
 Scores = NDArray[np.float64]
 Ranks = NDArray[np.int64]
@@ -115,7 +115,7 @@ class PassageSpans:
     def from_passage(
         cls,
         start: int,
-        codes: TokenCodes,
+        codes: WordCodes,
         cosines: Floats,
         priors: Floats | None = None,
     ) -> Self:

@@ -1,11 +1,11 @@
 """Texts and their spans: all computation that needs no encoder and no index.
 
 Input: a `Document` of turns, and the token vectors that the encoder returns for it. Output:
-passages to encode, their `TokenCodes`, and the exact cosine of a phrase with every span.
+passages to encode, their `WordCodes`, and the exact cosine of a phrase with every span.
 
 Modules in reading order: `types` (the frozen stage types and the map of all stages), `words` (word
 segmentation), `terms` (the terms of BM25), `passages` (document to passages), `spans` (the
-mathematics of spans), `token_codes` (token vectors to stored codes), `span_filter` (which count),
+mathematics of spans), `word_codes` (token vectors to stored codes), `span_filter` (which count),
 `best_passages` (the passages with the nearest spans), `boundaries` (where clauses end),
 `span_prior` (a prior for spans from these boundaries), `window_policy` (the spans that become kNN
 vectors), `name_lists` (names in messages), `values` (text that holds a date or number), `filters`

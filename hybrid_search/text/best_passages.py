@@ -1,16 +1,60 @@
-"""The passages whose best spans are nearest to a query, from their token codes."""
+"""The passages whose best spans are nearest to a query, of many that are scored together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from hybrid_search.text import spans, token_codes
-from hybrid_search.text.span_filter import SpanFilter
-from hybrid_search.text.types import Floats, TokenCodes
+from hybrid_search.text import spans, word_codes
+from hybrid_search.text.joined_words import JoinedCodes, join_sound, join_stored
+from hybrid_search.text.types import Floats, WordCodes
+from hybrid_search.text.word_vectors import WordQuery
+
+if TYPE_CHECKING:
+    from hybrid_search.text.span_filter import SpanFilter
+
+JOIN_PASSAGES = 128
+"""Number of passages scored together.
+
+With 512 the arrays are so large that the system allocates them anew each time, which took longer
+than the scoring itself.
+"""
+
+Stored = TypeVar("Stored", WordCodes, bytes)
+
+
+def span_cosines_by_passage(
+    query: Floats, passages: Sequence[WordCodes]
+) -> Iterator[Floats | None]:
+    """Yield the cosines of each passage's spans, or None where its codes are damaged."""
+    return _score_joined(query, passages, join_sound)
+
+
+def _score_joined(
+    query: Floats,
+    passages: Sequence[Stored],
+    join: Callable[[Sequence[Stored], int], JoinedCodes | None],
+) -> Iterator[Floats | None]:
+    """Yield the cosines of each passage's spans, or None where its codes are damaged.
+
+    `JOIN_PASSAGES` passages are scored together, to pay numpy's cost per call once.
+    """
+    prepared: WordQuery | None = None
+    for start in range(0, len(passages), JOIN_PASSAGES):
+        block = passages[start : start + JOIN_PASSAGES]
+        joined = join(block, len(query))
+        if joined is not None:
+            if prepared is None or prepared.codebook is not joined.codes.codebook:
+                prepared = WordQuery(query, joined.codes.codebook)
+            yield from joined.split(word_codes.multiply(prepared, joined.codes))
+        elif len(block) == 1:
+            yield None
+        else:  # a passage is damaged: score each one alone
+            for passage in block:
+                yield from _score_joined(query, [passage], join)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,15 +62,15 @@ class BestPassages:
     """The passages whose best spans are nearest to a query.
 
     Attributes:
-        codes: Their token codes by key, the nearest passage first.
-        others: The token codes of the passages in `always` that are not among the best.
+        codes: Their word codes by key, the nearest passage first.
+        others: The word codes of the passages in `always` that are not among the best.
         cosines: The cosine of every span of all these passages, float32 ``[spans]`` each.
         damaged: The keys of passages with damaged codes, which have no cosines.
         outdone: The number of passages whose best span does not count.
     """
 
-    codes: dict[Any, TokenCodes]
-    others: dict[Any, TokenCodes]
+    codes: dict[Any, WordCodes]
+    others: dict[Any, WordCodes]
     cosines: dict[Any, Floats]
     damaged: list[Any]
     outdone: int = 0
@@ -43,7 +87,7 @@ def keep_all(ranked: list[Any]) -> list[Any]:
 
 def best_passages(
     query: Floats,
-    codes_by_key: Mapping[Any, TokenCodes],
+    codes_by_key: Mapping[Any, WordCodes],
     choose: Choose = keep_all,
     span_filter: SpanFilter | None = None,
     always: Collection[Any] = (),
@@ -54,7 +98,7 @@ def best_passages(
     regardless. With a `span_filter`, only spans that pass it can be the best.
     """
     passages = list(codes_by_key.values())
-    cosines: Iterable[Floats | None] = token_codes.span_cosines_by_passage(query, passages)
+    cosines: Iterable[Floats | None] = span_cosines_by_passage(query, passages)
     outdone = 0
     if span_filter:
         of_all = list(cosines)
@@ -81,15 +125,15 @@ def best_stored_passages(
     choose: Choose,
     always: Collection[Any] = (),
 ) -> BestPassages:
-    """Return `best_passages` of stored bytes, faster than after `read`.
+    """Return `best_passages` of stored bytes, faster than after `word_codes.read`.
 
     Passages in `always` are returned regardless.
     """
-    cosines = token_codes.span_cosines_by_stored_passage(query, list(stored_by_key.values()))
+    cosines = _score_joined(query, list(stored_by_key.values()), join_stored)
     ranked, damaged = _rank_passages(zip(stored_by_key, cosines, strict=True))
-    codes = {key: token_codes.read(stored_by_key[key]) for key in choose(list(ranked))}
+    codes = {key: word_codes.read(stored_by_key[key]) for key in choose(list(ranked))}
     left = [key for key in always if key in ranked and key not in codes]
-    others = {key: token_codes.read(stored_by_key[key]) for key in left}
+    others = {key: word_codes.read(stored_by_key[key]) for key in left}
     return BestPassages(codes, others, {key: ranked[key] for key in [*codes, *left]}, damaged)
 
 

@@ -9,15 +9,15 @@ stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.errors import ModelError
-from hybrid_search.text import spans, token_codes
+from hybrid_search.text import spans
 from hybrid_search.text.clause_marks import ENDS, JOINS, classify_gaps
-from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
+from hybrid_search.text.types import Bytes, Floats, Ints, PassageTokens, WordCodes
 
 Flags = NDArray[np.bool_]
 
@@ -54,14 +54,14 @@ class BoundaryModel:
         return len(self.hidden) // 2
 
 
-def boundary_probabilities(tokens: TokenCodes, model: BoundaryModel, text: str = "") -> Floats:
+def boundary_probabilities(tokens: PassageTokens, model: BoundaryModel, text: str = "") -> Floats:
     """Return the probability of a clause boundary in each gap, float32 ``[words + 1]``.
 
     Gap i lies before word i, the last gap after the last word. The probability is 1 where a turn
     starts or ends.
 
     Args:
-        tokens: The token codes of a passage.
+        tokens: The tokens of a passage.
         model: A model for vectors of this dimension.
         text: The passage's text. If it has punctuation, the probability of a gap is 1 at a mark and
             0 within a token; elsewhere it is multiplied by the model's `unmarked`, but is at least
@@ -78,21 +78,21 @@ def boundary_probabilities(tokens: TokenCodes, model: BoundaryModel, text: str =
     return probabilities
 
 
-def add_boundaries(tokens: TokenCodes, model: BoundaryModel, text: str) -> TokenCodes:
-    """Return the codes of a passage with the clause boundaries of its text."""
+def encode_boundaries(tokens: PassageTokens, model: BoundaryModel, text: str) -> Bytes:
+    """Return the `boundaries` of `WordCodes` for the tokens of a passage and its text."""
     probabilities = boundary_probabilities(tokens, model, text)
-    return replace(tokens, boundaries=np.rint(255 * probabilities[:-1]).astype(np.uint8))
+    return np.rint(255 * probabilities[:-1]).astype(np.uint8)
 
 
-def read_probabilities(tokens: TokenCodes) -> Floats:
+def read_probabilities(codes: WordCodes) -> Floats:
     """Return the probability of a boundary in each gap, float32 ``[words + 1]``.
 
-    Reads what `add_boundaries` stored. Raises ModelError for codes without boundaries.
+    Reads what `encode_boundaries` gave. Raises ModelError for codes without boundaries.
     """
-    return np.append(join_probabilities([tokens]), np.float32(1))
+    return np.append(join_probabilities([codes]), np.float32(1))
 
 
-def join_probabilities(token_codes: Sequence[TokenCodes]) -> Floats:
+def join_probabilities(passages: Sequence[WordCodes]) -> Floats:
     """Return the boundary probability before each word of several passages, float32 ``[words]``.
 
     The values are those of `read_probabilities`, read in one step.
@@ -100,8 +100,8 @@ def join_probabilities(token_codes: Sequence[TokenCodes]) -> Floats:
     Raises:
         ModelError: If the codes of a passage have no boundaries.
     """
-    stored = [codes.boundaries for codes in token_codes if codes.boundaries is not None]
-    if len(stored) < len(token_codes):
+    stored = [codes.boundaries for codes in passages if codes.boundaries is not None]
+    if len(stored) < len(passages):
         raise ModelError(
             "the index was written before its model had a prior of spans, and has no boundaries of "
             "clauses: query with spans_by='cosine', or ingest again into a new index"
@@ -126,54 +126,42 @@ def _find_gaps(text: str, words: Ints) -> NDArray[np.int8]:
     return np.fromiter(classify_gaps(text, words.tolist()), dtype=np.int8)
 
 
-def gap_vectors(tokens: TokenCodes) -> Floats:
+def gap_vectors(tokens: PassageTokens) -> Floats:
     """Return the vectors around each gap between words, float32 ``[words - 1, 2 * dimension]``.
 
     A row is the vector of the last token before the gap, followed by the vector of the first token
     after it. A word without a token is represented by the nearest token; without any tokens the
     vectors are 0.
     """
-    vectors = token_codes.vectors(tokens)
+    vectors = tokens.vectors
     if not len(vectors):
         return np.zeros((len(tokens.words) - 1, 2 * vectors.shape[1]), dtype=np.float32)
     before, after = _gap_tokens(tokens)
     return np.concatenate([vectors[before], vectors[after]], axis=1)
 
 
-def _gap_tokens(tokens: TokenCodes) -> tuple[Ints, Ints]:
+def _gap_tokens(tokens: PassageTokens) -> tuple[Ints, Ints]:
     """Return the last token before each gap between words, and the first token after it."""
-    last_token = len(tokens.codes) - 1
+    last_token = len(tokens.vectors) - 1
     before = np.clip(tokens.words[:-1, 3] - 1, 0, last_token)
     return before, np.clip(tokens.words[1:, 2], 0, last_token)
 
 
-def _predict(tokens: TokenCodes, model: BoundaryModel) -> Floats:
+def _predict(tokens: PassageTokens, model: BoundaryModel) -> Floats:
     """Return the model's prediction for each gap between words, float32 ``[words - 1]``.
 
     Multiplies each token once, whereas a one-token word appears in two rows of `gap_vectors`.
     """
-    if not len(tokens.codes):
+    if not len(tokens.vectors):
         return np.ones(len(tokens.words) - 1, dtype=np.float32)
-    vectors = token_codes.vectors(tokens)
+    vectors = tokens.vectors
     before, after = _gap_tokens(tokens)
-    units = multiply(vectors, model.hidden[: model.dimension])[before]
-    units += multiply(vectors, model.hidden[model.dimension :])[after]
+    units = spans.multiply(vectors, model.hidden[: model.dimension])[before]
+    units += spans.multiply(vectors, model.hidden[model.dimension :])[after]
     units += model.hidden_bias
     logits = np.maximum(units, 0.0) @ model.output + model.output_bias
     probabilities: Floats = (1.0 / (1.0 + np.exp(-np.clip(logits, -30, 30)))).astype(np.float32)
     return probabilities
-
-
-def multiply(vectors: Floats, weights: Floats) -> Floats:
-    """Return ``vectors @ weights``, in batches of rows small enough for BLAS to use one thread.
-
-    While an encoder uses all cores, two threads waiting for each other take 30 times as long.
-    """
-    product = np.empty((len(vectors), weights.shape[1]), dtype=np.float32)
-    step = max(1, spans.SINGLE_THREAD_PRODUCTS // weights.size)
-    for start in range(0, len(vectors), step):
-        np.dot(vectors[start : start + step], weights, out=product[start : start + step])
-    return product
 
 
 def _mark_gaps(probabilities: Floats, text: str, words: Ints, unmarked: float) -> Floats:

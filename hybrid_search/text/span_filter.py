@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.text import token_codes
-from hybrid_search.text.types import Floats, TokenCodes
+from hybrid_search.text.best_passages import span_cosines_by_passage
+from hybrid_search.text.types import Floats, WordCodes
 
 Flags = NDArray[np.bool_]
 
@@ -34,7 +34,7 @@ class SpanFilter:
     not_vectors: Sequence[Floats] = ()
 
     def apply(
-        self, cosines: Iterable[Floats | None], passages: Sequence[TokenCodes]
+        self, cosines: Iterable[Floats | None], passages: Sequence[WordCodes]
     ) -> Iterator[Floats | None]:
         """Yield the cosines of each passage, with `LEFT_OUT` for spans that do not count.
 
@@ -42,9 +42,7 @@ class SpanFilter:
             cosines: The cosines of all spans of each passage; None where its codes are damaged.
             passages: The codes of the passages, with `turns` if speakers matter.
         """
-        opposed = [
-            token_codes.span_cosines_by_passage(vector, passages) for vector in self.not_vectors
-        ]
+        opposed = [span_cosines_by_passage(vector, passages) for vector in self.not_vectors]
         for own, tokens, *others in zip(cosines, passages, *opposed, strict=True):
             if own is None:
                 yield None
@@ -57,7 +55,7 @@ class SpanFilter:
                     counts &= ~is_nearer(other, own)
             yield np.where(counts, own, LEFT_OUT)
 
-    def find_words(self, tokens: TokenCodes) -> Flags:
+    def find_words(self, tokens: WordCodes) -> Flags:
         """Return for each word of a passage whether a speaker says it, bool ``[words]``."""
         return find_words_of(self.speakers, tokens.turns, len(tokens.words))
 

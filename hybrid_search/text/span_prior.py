@@ -20,10 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid_search.text import spans
+from hybrid_search.text.best_passages import JOIN_PASSAGES
 from hybrid_search.text.boundaries import BoundaryModel, join_probabilities, read_probabilities
-from hybrid_search.text.joined_codes import split_spans
-from hybrid_search.text.token_codes import JOIN_PASSAGES
-from hybrid_search.text.types import Bytes, Floats, TokenCodes
+from hybrid_search.text.joined_words import split_spans
+from hybrid_search.text.types import Bytes, Floats, WordCodes
 
 LOGARITHMS = np.log(np.arange(1, spans.MAX_WORDS + 1))
 """The natural logarithm of each number of words."""
@@ -48,21 +48,21 @@ class SpanPrior:
     inside: float
     length: float
 
-    def score_spans(self, tokens: TokenCodes) -> Floats:
+    def score_spans(self, tokens: WordCodes) -> Floats:
         """Return the prior of every span of a passage, float32 ``[spans]``."""
         return self.combine(read_probabilities(tokens), tokens.counts)
 
-    def score_passages(self, token_codes: Sequence[TokenCodes]) -> Iterator[Floats]:
+    def score_passages(self, passages: Sequence[WordCodes]) -> Iterator[Floats]:
         """Yield the prior of every span of each passage, see `score_spans`.
 
         Passages are scored in batches, to pay numpy's cost per call once. The codes must be
         undamaged.
         """
-        for start in range(0, len(token_codes), JOIN_PASSAGES):
-            block = token_codes[start : start + JOIN_PASSAGES]
+        for start in range(0, len(passages), JOIN_PASSAGES):
+            block = passages[start : start + JOIN_PASSAGES]
             probabilities = np.append(join_probabilities(block), np.float32(1))
             priors = self.combine(probabilities, np.concatenate([codes.counts for codes in block]))
-            yield from split_spans(priors, [len(codes.inverse_norms) for codes in block])
+            yield from split_spans(priors, [len(codes.norms) for codes in block])
 
     def combine(self, probabilities: Floats, counts: Bytes) -> Floats:
         """Return the prior of every span, float32 ``[spans]``.

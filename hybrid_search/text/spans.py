@@ -52,6 +52,16 @@ def counts(words: int, core: int, breaks: Sequence[int] = ()) -> Bytes:
     return remaining.astype(np.uint8)
 
 
+def ends_part(counts: Bytes) -> NDArray[np.bool_]:
+    """Return for each word whether no span goes on behind it, bool ``[words]``.
+
+    It is the last word of a turn, which starts one span, or of a piece that continues in the next
+    one, whose last words start none.
+    """
+    following = np.append(counts[1:], 1)
+    return np.asarray((counts == 1) | ((counts == 0) & (following > 0)))
+
+
 def bounds(counts: Bytes) -> tuple[Index, Index]:
     """Return the first and the last word of every span, each intp ``[spans]``."""
     return np.repeat(np.arange(len(counts)), counts), last_words(counts)
@@ -87,6 +97,18 @@ def running_sums(vectors: Floats) -> Floats:
     for row, vector in enumerate(vectors):
         np.add(sums[row], vector, out=sums[row + 1])
     return sums
+
+
+def multiply(vectors: Floats, weights: Floats) -> Floats:
+    """Return ``vectors @ weights``, in batches of rows small enough for BLAS to use one thread.
+
+    While an encoder uses all cores, two threads waiting for each other take 30 times as long.
+    """
+    product = np.empty((len(vectors), weights.shape[1]), dtype=np.float32)
+    step = max(1, SINGLE_THREAD_PRODUCTS // weights.size)
+    for start in range(0, len(vectors), step):
+        np.dot(vectors[start : start + step], weights, out=product[start : start + step])
+    return product
 
 
 def norms(vectors: Floats, tokens: Ints, counts: Bytes) -> Floats:
@@ -151,20 +173,29 @@ def _merge_tokens(vectors: Floats, tokens: Ints) -> tuple[Floats, Ints]:
 
 
 def cosines(
-    products: Floats, tokens: Ints, counts: Bytes, inverse_norms: NDArray[np.floating]
+    products: Floats, rows: Index, counts: Bytes, inverse_norms: NDArray[np.floating]
 ) -> Floats:
     """Return the cosine of the query with every span, float32 ``[spans]``.
 
-    `products`, float ``[tokens]``, is ``H @ q`` for a unit query. The cosine of a span without
-    tokens is 0.
+    `products`, float ``[rows]``, are those of a unit query and the vector of each row; `rows` are
+    those of the words. The cosine of a span without tokens is 0.
     """
-    running = np.zeros(len(products) + 1)
-    np.cumsum(products, out=running[1:])
-    differences = running[tokens[:, 1]][last_words(counts)]
-    differences -= np.repeat(running[tokens[:, 0]], counts)
-    differences *= inverse_norms
-    clipped: Floats = np.clip(differences, -1.0, 1.0, out=differences).astype(np.float32)
+    sums = span_sums(products, rows, counts)
+    sums *= inverse_norms
+    clipped: Floats = np.clip(sums, -1.0, 1.0, out=sums).astype(np.float32)
     return clipped
+
+
+def span_sums(values: NDArray[np.floating], rows: Index, counts: Bytes) -> NDArray[np.float64]:
+    """Return the sum of each span's rows, float64 ``[spans]``.
+
+    `values` are float ``[rows]``, and `rows` the row of each word, intp ``[words]``.
+    """
+    running = np.zeros(len(values) + 1)
+    np.cumsum(values, out=running[1:])
+    sums = running[rows + 1][last_words(counts)]
+    sums -= np.repeat(running[rows], counts)
+    return sums
 
 
 def find_highest(cosines: Sequence[Floats]) -> Floats:

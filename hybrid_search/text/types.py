@@ -2,7 +2,7 @@
 
 Ingest: `SourceLine` -> `Document` of `Turn`s, with its hash a `ParsedDocument` -> split into
 `Passage`s of `Part`s, each a `PreparedPassage` -> encoded to `Encoding`s -> packed into
-`TokenCodes` -> `Entry` -> written.
+`WordCodes` -> `Entry` -> written.
 
 Query: `Query` -> a `Request` per phrase -> `Candidates` -> `StoredPassage` -> `ScoredPassage` ->
 grouped by document, with `PassageContent` -> `Hit` with its `Span`s -> `Result`.
@@ -18,10 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from hybrid_search.text.codebook import Codebook
 
 Floats = NDArray[np.float32]
 Halves = NDArray[np.float16]
@@ -122,31 +125,66 @@ class Encoding:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TokenCodes:
-    """The data needed to score every span of a passage, in O(tokens) bytes.
+class PassageTokens:
+    """The token vectors of a passage, of mean length 1, before they are rounded.
 
     Attributes:
+        vectors: float32 ``[tokens, dimension]``.
         words: int32 ``[words, 4]``: start and end (code points from the passage's start), first
             token, token after the last.
+        counts: uint8 ``[words]``: number of spans that start at the word, see `WordCodes`.
+    """
+
+    vectors: Floats
+    words: Ints
+    counts: Bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordCodes:
+    """The data needed to score every span of a passage: a row for each word, a byte for each span.
+
+    A word's vector, the sum of those of its tokens, is ``length * (a * centroid + b * residual)``.
+    Tokens between two words of a turn, such as punctuation, have a row of their own.
+
+    Attributes:
+        codebook: The centroids, and the dimension of the vectors.
+        bits: The bits of one number of a residual.
+        words: int32 ``[words, 2]``: start and end, in code points from the passage's start.
         counts: uint8 ``[words]``: number of spans that start at the word (of 1 word, 2 words, ...);
             0 for words that belong to the next piece.
-        codes: int8 ``[tokens, dimension]``: token vector = code * scale.
-        scales: float32 ``[tokens]``.
-        inverse_norms: float16 ``[counts.sum()]``: 1 / |sum of the span's token vectors|, word by
-            word, and for each word from the shortest span to the longest.
+        rows: intp ``[words]``: the row of each word.
+        centroids: uint16 ``[rows]``: the number of the nearest centroid.
+        centroid_parts: uint8 ``[rows]``: a, in 255ths.
+        residual_parts: uint8 ``[rows]``: b, in 128ths.
+        lengths: float16 ``[rows]``: the lengths of the vectors, 0 for a word without a token.
+        residuals: uint8 ``[rows, bytes]``, packed by `residual_codes`.
+        norms: uint8 ``[counts.sum()]``: the length of the span's vector, in 250ths of the sum of
+            its rows' lengths; word by word, and for each from the shortest span to the longest.
         boundaries: uint8 ``[words]``: the probability, in 255ths, that a clause ends before the
             word; None if the model does not predict boundaries.
         turns: The first word and the speaker of each turn. Not stored with the codes, and set only
             if a request filters by speaker.
     """
 
+    codebook: Codebook
+    bits: int
     words: Ints
     counts: Bytes
-    codes: Codes
-    scales: Floats
-    inverse_norms: Halves
+    rows: NDArray[np.intp]
+    centroids: NDArray[np.uint16]
+    centroid_parts: Bytes
+    residual_parts: Bytes
+    lengths: Halves
+    residuals: Bytes
+    norms: Bytes
     boundaries: Bytes | None = None
     turns: Sequence[tuple[int, str | None]] = ()
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of the vectors."""
+        return self.codebook.dimension
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,7 +199,7 @@ class Entry:
     source_hash: str
     passages: int
     passage: Passage
-    tokens: TokenCodes
+    tokens: WordCodes
     spans: int
 
     @property
@@ -185,7 +223,7 @@ class Entry:
 
 
 def list_turns(document: Document, passage: Passage) -> list[tuple[int, str | None]]:
-    """Return the first word and the speaker of each turn of a passage, see `TokenCodes.turns`."""
+    """Return the first word and the speaker of each turn of a passage, see `WordCodes.turns`."""
     turns: list[tuple[int, str | None]] = []
     words = 0
     for part in passage.parts:

@@ -15,8 +15,8 @@ import numpy as np
 
 from hybrid_search.errors import UsageError
 from hybrid_search.text import spans
-from hybrid_search.text.token_codes import vectors
-from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
+from hybrid_search.text.types import Bytes, Floats, Ints, WordCodes
+from hybrid_search.text.word_codes import vectors
 
 
 def parse(policy: str) -> tuple[tuple[int, ...], int]:
@@ -58,11 +58,9 @@ def windows(words: int, core: int, policy: str) -> Ints:
 def part_ranges(counts: Bytes) -> list[tuple[int, int, int]]:
     """Return (first word, number of words, number of core words) of each part of a passage.
 
-    Derived from the span counts: the last word of a turn starts one span, and a piece that
-    continues in the next piece ends in words that start none.
+    Derived from the span counts (`spans.ends_part`).
     """
-    following = np.append(counts[1:], 1)
-    after = np.flatnonzero((counts == 1) | ((counts == 0) & (following > 0))) + 1
+    after = np.flatnonzero(spans.ends_part(counts)) + 1
     ranges, first = [], 0
     for end in after.tolist():
         ranges.append((first, end - first, int(np.count_nonzero(counts[first:end]))))
@@ -78,14 +76,14 @@ def window_bounds(counts: Bytes, policy: str) -> Ints:
     return np.concatenate(bounds_by_part) if bounds_by_part else np.zeros((0, 2), np.int32)
 
 
-def window_vectors(tokens: TokenCodes, policy: str, dimension: int | None = None) -> Floats:
+def window_vectors(tokens: WordCodes, policy: str, dimension: int | None = None) -> Floats:
     """Return the unit vectors of a passage's covering windows, float32 ``[windows, dimension]``.
 
     They are in the order of `window_bounds`. A window without tokens gets the zero vector, whose
     cosine with everything is 0. If `dimension` is given, vectors are truncated to it.
     """
-    token_vectors = vectors(tokens)[:, :dimension]
-    return window_vectors_from_sums(spans.running_sums(token_vectors), tokens, policy)
+    row_vectors = vectors(tokens)[:, :dimension]
+    return window_vectors_from_sums(spans.running_sums(row_vectors), tokens, policy)
 
 
 def cut_unit_vector(vector: Floats, dimension: int) -> Floats:
@@ -93,12 +91,11 @@ def cut_unit_vector(vector: Floats, dimension: int) -> Floats:
     return spans.scale_to_unit(vector[:dimension])
 
 
-def window_vectors_from_sums(sums: Floats, tokens: TokenCodes, policy: str) -> Floats:
-    """Return the `window_vectors` of a passage, given the running `sums` of its tokens."""
+def window_vectors_from_sums(sums: Floats, tokens: WordCodes, policy: str) -> Floats:
+    """Return the `window_vectors` of a passage, given the running `sums` of its rows."""
     window_ranges = window_bounds(tokens.counts, policy)
-    first_token = tokens.words[window_ranges[:, 0], 2]
-    end_token = tokens.words[window_ranges[:, 1], 3]
-    window_sums = sums[end_token] - sums[first_token]
+    rows = tokens.rows[window_ranges]
+    window_sums = sums[rows[:, 1] + 1] - sums[rows[:, 0]]
     lengths = np.sqrt(np.einsum("ij,ij->i", window_sums, window_sums))
     unit: Floats = window_sums * spans.inverse(lengths)[:, None]
     return unit

@@ -19,7 +19,7 @@ from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.errors import IndexMissingError
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
 from tests.helpers.stored_passages import LONG, SHORT, read_passages, write_documents
 from tests.helpers.tiny_encoder import bm25_scores, make_entries, make_request, make_spec
 
@@ -177,7 +177,7 @@ def test_a_scan_lists_all_token_codes_and_goes_on_behind_any_passage(store: Back
     for passage in passages:
         entry = expected[passage.document_id, passage.ordinal]
         assert passage.start == entry.passage.start
-        assert token_codes.to_bytes(passage.tokens) == token_codes.to_bytes(entry.tokens)
+        assert word_codes.to_bytes(passage.tokens) == word_codes.to_bytes(entry.tokens)
     places = [(passage.document_id, passage.ordinal) for passage in passages]
     ids = [id_ for id_, _ in groupby(name for name, _ in places)]
     assert places == [place for id_ in ids for place in sorted(expected) if place[0] == id_]

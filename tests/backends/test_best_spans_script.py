@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-import numpy as np
 import pybase64
 import pytest
 
@@ -13,7 +12,7 @@ from hybrid_search import connect
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.first_pass import BestSpansByKey
 from hybrid_search.client import Client
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
 from hybrid_search.text.span_prior import SpanPrior
 from tests.backends.test_server_short_codes import (
     check_damage_is_told,
@@ -59,7 +58,7 @@ def propose(client: Client, index: str, prior: SpanPrior | None = None) -> BestS
 
 
 def damage(client: Client, index: str, change: Callable[[bytes], bytes | None]) -> None:
-    """Change the token codes of the document ``call-1`` on the server."""
+    """Change the word codes of the document ``call-1`` on the server."""
     assert isinstance(client.backend, ServerBackend)
     body = {"query": {"ids": {"values": ["call-1#0"]}}, "docvalue_fields": ["tokens"]}
     (hit,) = client.backend.server.request("POST", f"/{index}/_search", body=body)["hits"]["hits"]
@@ -79,7 +78,7 @@ def test_the_server_computes_the_same_as_we_do(
     vector = make_request(PHRASE).vector
     codes = {passage.key: passage.tokens for passage in client.backend.scan_codes(index)}
     for key, best in proposed.items():
-        cosines = token_codes.cosines(vector, codes[key])
+        cosines = word_codes.cosines(vector, codes[key])
         scores = cosines + prior.score_spans(codes[key]) if prior else cosines
         # the vector travels with five decimals, and its length is 1
         assert best is not None
@@ -101,20 +100,22 @@ def test_a_page_is_that_of_all_passages_scored_here(
     assert list(few) == list(every)
 
 
-def point_at_missing_tokens(codes: bytes) -> bytes:
-    """Let the first word start at a token far behind the last."""
-    return codes[:28] + np.int32(1_000_000).tobytes() + codes[32:]
+def point_at_missing_centroid(codes: bytes) -> bytes:
+    """Let the first word be near a centroid far behind the last."""
+    return codes[:24] + b"\xff\xff" + codes[26:]
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "none": lambda _: None,
     "cut": lambda codes: codes[:-7],
-    "a header alone": lambda codes: codes[:20],
+    "a header alone": lambda codes: codes[:24],
     "some bytes": lambda _: b"abc",
-    "more words than bytes": lambda codes: codes[:8] + b"\xff\xff\xff\x7f" + codes[12:],
-    "a negative count": lambda codes: codes[:12] + b"\xff\xff\xff\xff" + codes[16:],
+    "more words than bytes": lambda codes: codes[:12] + b"\xff\xff\xff\x7f" + codes[16:],
+    "a negative count": lambda codes: codes[:16] + b"\xff\xff\xff\xff" + codes[20:],
     "another dimension": lambda codes: codes[:6] + b"\x07\x00" + codes[8:],
-    "a missing token": point_at_missing_tokens,
+    "other bits": lambda codes: codes[:4] + b"\x03" + codes[5:],
+    "another codebook": lambda codes: codes[:8] + b"abcd" + codes[12:],
+    "a missing centroid": point_at_missing_centroid,
 }
 
 

@@ -27,7 +27,7 @@ from hybrid_search.backends.embedded import (
 )
 from hybrid_search.client import Client
 from hybrid_search.errors import DamagedIndexError, HybridSearchError
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
 from tests.helpers.cli import invoke_cli
 from tests.helpers.small_index import (
     DOCUMENTS,
@@ -119,7 +119,7 @@ def test_a_passage_that_lost_its_checksums_is_damaged(answers: dict[str, float])
     with connect(URL) as client:
         assert set(ask(client)) == set(answers) - {"call-007"}
         (warning,) = warn(client)
-        assert warning.startswith("'call-007' passage 0: left out, because of damaged token codes")
+        assert warning.startswith("'call-007' passage 0: left out, because of damaged word codes")
         (finding,) = client.verify(sample=0).findings
         assert (finding.kind, finding.document_id) == ("text", "call-007")
         client.delete(["call-007"])
@@ -138,8 +138,7 @@ def test_a_bit_of_the_token_codes_that_changes_is_told_and_mended_from_the_text(
     with connect(URL) as client:
         (warning,) = warn(client)
         assert warning == (
-            "'call-007' passage 0: left out, because of damaged token codes. "
-            f"To mend this: {REPAIR}"
+            f"'call-007' passage 0: left out, because of damaged word codes. To mend this: {REPAIR}"
         )
         assert client.verify(sample=0).is_sound  # which reads no codes
         (finding,) = client.verify(sample=0, full=True).findings
@@ -152,23 +151,23 @@ def test_a_bit_of_the_token_codes_that_changes_is_told_and_mended_from_the_text(
 def test_a_best_hit_whose_damaged_codes_would_hide_it_is_told(
     answers: dict[str, float], candidates: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Token codes that are as far from every phrase as can be are never shown by themselves."""
+    """Word codes that are as far from every phrase as can be are never shown by themselves."""
     # 10: by the short codes of the tail
     monkeypatch.setattr(near_passages, "MOST_CANDIDATES", candidates)
     with closing(sqlite3.connect(FILE)) as connection:
         (data,) = connection.execute("SELECT data FROM tokens WHERE passage = 8").fetchone()
-    codes = token_codes.from_bytes(data)
-    opposite = token_codes.to_bytes(replace(codes, codes=-codes.codes))
+    codes = word_codes.from_bytes(data)
+    opposite = word_codes.to_bytes(replace(codes, residuals=~codes.residuals))
     change_rows("UPDATE tokens SET data = ? WHERE passage = 8", opposite)
     with connect(URL) as client:
         result = client.query("refund word7", alpha=1, size=1)
         assert result.hits[0].id != "call-007"
         (warning,) = result.plan["warnings"]
-        assert warning.startswith("'call-007' passage 0: left out, because of damaged token codes")
+        assert warning.startswith("'call-007' passage 0: left out, because of damaged word codes")
         codes_by_id = {
             passage.document_id: passage.tokens for passage in client.backend.scan_codes("calls")
         }
-        assert codes_by_id["call-007"] is token_codes.UNREADABLE
+        assert codes_by_id["call-007"] is word_codes.UNREADABLE
         assert client.verify(repair=True).is_sound
         assert ask(client) == answers
 

@@ -26,7 +26,7 @@ from tests.helpers import live_servers, tiny_encoder
 from tests.helpers.server_index import GRAPH as BYTE_GRAPH
 
 ROOT = Path(__file__).parents[2] / "mappings"
-SPEC = IndexSpec("mini", "0123abcd", 384, "int8", "turn", "6/1", 1)
+SPEC = IndexSpec("mini", "0123abcd", 384, "int8", "turn", "6/1", schema=1)
 NEWEST: dict[str, ServerVersion] = {"opensearch": (3, 9, 0), "elasticsearch": (9, 5, 3)}
 FILES = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("*/*.json"))]
 

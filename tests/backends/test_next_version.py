@@ -53,6 +53,7 @@ from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.hit import Hit
 from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import Query
+from hybrid_search.text.residual_codes import DEFAULT_BITS
 from hybrid_search.text.types import Document, Encoding
 from tests.helpers import live_servers
 from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
@@ -172,6 +173,7 @@ def reindex_from_documents(
         make_lines(documents),
         REJECTS,
         DEFAULT_POLICY,
+        DEFAULT_BITS,
         {},
         ignore_report,
     )
@@ -489,7 +491,7 @@ def test_a_copy_under_another_policy_and_quantization_finds_the_same_with_the_sa
 def test_fewer_numbers_in_the_graph_find_passages_and_change_no_score(
     backend: ServerBackend, name: str, numbers: int
 ) -> None:
-    """The tiny encoder has 8 numbers: scores are those of all, from the token codes.
+    """The tiny encoder has 8 numbers: scores are those of all, from the word codes.
 
     The second query begins with the head of the index that was replaced.
     """
@@ -654,7 +656,15 @@ def test_where_the_sources_end_in_an_error_nothing_changes_and_the_new_version_i
 
     with pytest.raises(KeyboardInterrupt):
         reindex.ingest_new_version(
-            backend, TinyEncoder(), name, broken(), REJECTS, DEFAULT_POLICY, {}, ignore_report
+            backend,
+            TinyEncoder(),
+            name,
+            broken(),
+            REJECTS,
+            DEFAULT_POLICY,
+            DEFAULT_BITS,
+            {},
+            ignore_report,
         )
     assert (list_index_names(backend, name), query_ids(backend, name)) == (
         [f"{name}-000001"],

@@ -41,7 +41,7 @@ from hybrid_search.errors import IndexMissingError, IndexStoreError
 from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.search.result import Result
 from hybrid_search.system import file_digest
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
 from tests.helpers.segments import grow_segments
 from tests.helpers.tiny_encoder import fill_index, make_request
 
@@ -346,7 +346,7 @@ def test_passages_of_the_bm25_leg_are_scored_for_the_span_leg_too(
     assert highest == sorted(highest, reverse=True)
     assert {*candidates.semantic} - {*farthest.tolist()}
     for key in candidates.lexical:
-        cosines = token_codes.cosines(request.vector, candidates.all_codes[key])
+        cosines = word_codes.cosines(request.vector, candidates.all_codes[key])
         assert candidates.cosines[key] == pytest.approx(cosines, abs=1e-6)
 
 

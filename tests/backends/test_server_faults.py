@@ -269,7 +269,7 @@ def collect_answers(place: RawIndex, url: str) -> list[Any]:
             candidates = backend.find_candidates(place.index, query_request)
             keys = [*candidates.lexical, *candidates.semantic]
             stored = [
-                (passage.key, passage.bm25, passage.tokens.codes.tobytes())
+                (passage.key, passage.bm25, passage.tokens.residuals.tobytes())
                 for passage in backend.complete_candidates(
                     place.index, query_request, keys, candidates
                 )

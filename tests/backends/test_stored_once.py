@@ -1,4 +1,4 @@
-"""A server stores token codes and vectors once, in their columns: `_source` lacks them."""
+"""A server stores word codes and vectors once, in their columns: `_source` lacks them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def fetch_source(client: Client, index: str) -> dict[str, Any]:
 
 
 def read_answers(client: Client, index: str) -> tuple[Any, ...]:
-    """Return what each reader of token codes says of the index."""
+    """Return what each reader of word codes says of the index."""
     hits = [
         (alpha, hit.id, round(hit.score, 5), tuple(span.text for span in hit.spans))
         for alpha in (0.0, 0.5, 1.0)
@@ -98,7 +98,7 @@ def test_a_passage_whose_codes_a_partial_update_lost_is_told_and_mended(
     verification = client.verify(index=index, full=full, sample=0)
     (finding,) = verification.findings
     assert (finding.kind, finding.document_id, finding.ordinal) == ("codes", "refund", 0)
-    assert "token codes are missing: a partial update" in finding.found
+    assert "word codes are missing: a partial update" in finding.found
     assert finding.remedy == f"hybrid-search verify --index {index} --repair mends it"
     with pytest.raises(IndexStoreError, match=r"'refund#0' are damaged or missing: .*--repair"):
         client.reindex(index)

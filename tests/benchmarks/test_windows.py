@@ -8,19 +8,18 @@ import numpy as np
 import pytest
 
 from benchmarks.quality import windows
-from hybrid_search.text import spans, token_codes
-from hybrid_search.text.types import Floats, TokenCodes
+from hybrid_search.text import spans, word_codes
+from hybrid_search.text.types import Floats, WordCodes
+from tests.helpers.random_codes import pack_words
 from tests.helpers.tiny_encoder import make_prior
 
 WORDS = 7
 
 
-def make_tokens(dimension: int) -> TokenCodes:
+def make_tokens(dimension: int) -> WordCodes:
     """Return the codes of one turn of words of one token each, with random vectors."""
     vectors = np.random.default_rng(3).normal(size=(WORDS, dimension)).astype(np.float32)
-    numbers = np.arange(WORDS, dtype=np.int32)
-    words = np.stack([2 * numbers, 2 * numbers + 1, numbers, numbers + 1], axis=1)
-    codes = token_codes.pack(vectors, words, spans.counts(WORDS, WORDS))
+    codes = pack_words(vectors, spans.counts(WORDS, WORDS))
     return replace(codes, boundaries=np.full(WORDS, 51, np.uint8))
 
 
@@ -44,7 +43,7 @@ def test_the_best_passages_count_if_windows_or_words_propose_them() -> None:
 
 def test_windows_of_one_word_with_all_numbers_have_the_cosines_of_the_words() -> None:
     tokens, queries = make_tokens(16), make_queries(16)
-    vectors = token_codes.vectors(tokens)
+    vectors = word_codes.vectors(tokens)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     assert windows.find_nearest(tokens, queries, "1/1") == pytest.approx(
         (unit @ queries.T).max(axis=0), abs=1e-6
@@ -61,6 +60,6 @@ def test_the_best_spans_are_those_that_a_query_finds() -> None:
     cosines, scores = windows.find_best_spans(tokens, queries, prior)
     (priors,) = prior.score_passages([tokens])
     for query, cosine, score in zip(queries, cosines, scores, strict=True):
-        expected = token_codes.cosines(query, tokens)
+        expected = word_codes.cosines(query, tokens)
         assert cosine == pytest.approx(expected.max(), abs=1e-3)
         assert score == pytest.approx((expected + priors).max(), abs=1e-3)

@@ -42,7 +42,7 @@ def test_an_index_tells_its_size_and_when_it_was_written(client: Client, empty_u
         assert (info.bytes, info.written_at) == (None, None)
     else:
         assert info.bytes is not None
-        assert info.bytes > 1000  # two texts and their token codes
+        assert info.bytes > 1000  # two texts and their word codes
         assert info.written_at is not None
         assert before <= info.written_at <= datetime.now(UTC) + timedelta(seconds=1)
     assert info.to_dict()["documents"] == 2

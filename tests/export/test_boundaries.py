@@ -23,16 +23,16 @@ from export.boundaries import (
 from export.boundaries.corpora import Request
 from export.boundaries.encoded import encode_texts
 from export.boundaries.marked import MarkedExample
-from hybrid_search.text import token_codes
 from hybrid_search.text.boundaries import (
     BoundaryModel,
-    add_boundaries,
     boundary_probabilities,
+    encode_boundaries,
     find_marks,
     gap_vectors,
 )
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.words import words
+from tests.helpers.random_codes import pack
 from tests.helpers.table_encoder import TableEncoder
 from tests.helpers.tiny_encoder import TinyEncoder
 
@@ -149,12 +149,12 @@ def test_clauses_are_what_lies_between_punctuation() -> None:
 
 
 def test_the_vectors_of_a_gap_are_those_of_the_tokens_around_it() -> None:
-    tokens = encode_texts(TinyEncoder(), ["red green blue"])[0].pack(4)
-    red, green, blue = token_codes.vectors(tokens)
+    tokens = encode_texts(TinyEncoder(), ["red green blue"])[0].cut(4)
+    red, green, blue = tokens.vectors
     np.testing.assert_array_equal(
         gap_vectors(tokens), [np.concatenate([red, green]), np.concatenate([green, blue])]
     )
-    no_tokens = replace(tokens, codes=tokens.codes[:0], scales=tokens.scales[:0])
+    no_tokens = replace(tokens, vectors=tokens.vectors[:0])
     np.testing.assert_array_equal(gap_vectors(no_tokens), np.zeros((2, 8)))
 
 
@@ -178,7 +178,7 @@ def test_the_network_learns_where_clauses_end_and_becomes_the_products_model() -
     assert (len(train), len(test)) == (350, 50)
     model = network.fit_boundaries(train, TinyEncoder.info.dimension, seed=1)
     assert network.measure_auc(test, model)["recognised"]["all"] > 0.99
-    tokens = encode_texts(TinyEncoder(), ["red stop green blue"])[0].pack(8)
+    tokens = encode_texts(TinyEncoder(), ["red stop green blue"])[0].cut(8)
     gap_probabilities = boundary_probabilities(tokens, model)[1:-1]
     assert gap_probabilities[1] > 0.5 > max(gap_probabilities[0], gap_probabilities[2])
 
@@ -271,8 +271,9 @@ def test_the_terms_of_a_span_add_up_to_the_products_prior() -> None:
     assert example
     query = np.ones(dimension, dtype=np.float32)
     table = weights.tabulate_spans(weights.EncodedExample(example, encoded, query), boundaries)
+    tokens = encoded.cut(dimension)
     prior = SpanPrior(boundaries, 0.1, 0.03, 0.06).score_spans(
-        add_boundaries(encoded.pack(dimension), boundaries, TURN)
+        pack(tokens, encode_boundaries(tokens, boundaries, TURN))
     )
     by_terms = table.terms[:, 1:] @ np.array([0.1, 0.03, 0.06], dtype=np.float32)
     np.testing.assert_allclose(by_terms, prior, atol=1e-3)  # stored in steps of 1/255

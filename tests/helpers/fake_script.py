@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.backends.server import passage_codec
-from hybrid_search.text import token_codes
+from hybrid_search.text.best_passages import span_cosines_by_passage
+from hybrid_search.text.codebook import turn
 from hybrid_search.text.span_filter import SpanFilter
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import TokenCodes
+from hybrid_search.text.types import Floats, WordCodes
 from tests.helpers.tiny_encoder import make_prior
 
 Json = dict[str, Any]
@@ -26,13 +27,17 @@ def add_best_spans(hit: Json, body: Mapping[str, Any]) -> Json:
     return {**hit, "fields": {**hit["fields"], "best_spans": best_spans}}
 
 
-def compute_best_spans(tokens: TokenCodes, params: Mapping[str, Any]) -> list[float]:
+def read_vector(query: Mapping[str, Any]) -> Floats:
+    """Return the vector of a query as it was before it was turned."""
+    turned: Floats = np.array([query["vector"]], np.float32)
+    return np.asarray(turn(turned)[0])
+
+
+def compute_best_spans(tokens: WordCodes, params: Mapping[str, Any]) -> list[float]:
     """Return the largest cosine and the largest score of any span, -2 for damaged codes."""
-    (cosines,) = token_codes.span_cosines_by_passage(
-        np.array(params["vector"], np.float32), [tokens]
-    )
+    (cosines,) = span_cosines_by_passage(read_vector(params), [tokens])
     if cosines is not None and params.keys() & {"speakers", "not_vectors"}:
-        not_vectors = [np.array(row, np.float32) for row in params.get("not_vectors", ())]
+        not_vectors = [read_vector(query) for query in params.get("not_vectors", ())]
         span_filter = SpanFilter(tuple(params.get("speakers", ())), not_vectors)
         (cosines,) = span_filter.apply([cosines], [tokens])
     weights = params.get("prior")

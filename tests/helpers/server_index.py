@@ -108,7 +108,7 @@ class RawIndex:
     ) -> dict[str, Call]:
         """Return everything in the index by its ``_id``, except the fields `without`.
 
-        The fields `sort` together identify a passage. Token codes are read from their column.
+        The fields `sort` together identify a passage. Word codes are read from their column.
         """
         path, passages = f"/{quote(index or self.index)}", dict[str, Call]()
         self.request_json("POST", f"{path}/_refresh")
@@ -172,7 +172,7 @@ class RawIndex:
 
 
 def read_tokens(hit: Mapping[str, Any]) -> dict[str, str]:
-    """Return the token codes of a hit as they were sent; a server gives no padding of base64."""
+    """Return the word codes of a hit as they were sent; a server gives no padding of base64."""
     column = hit.get("fields", {}).get("tokens")
     if not column:
         return {}

@@ -35,6 +35,8 @@ from hybrid_search.text.window_policy import window_bounds
 from hybrid_search.text.words import words
 
 DIMENSION = 8
+FINEST = 8
+"""Bits of a number with which codes of eight numbers are nearly the vectors."""
 
 
 class TinyEncoder:
@@ -63,13 +65,16 @@ def fill_index(
     documents: Iterable[Mapping[str, Any]],
     rejects: Path = Path("rejected.jsonl"),
     index: str = "calls",
+    codes: int | None = None,
 ) -> Summary:
     """Ingest `documents` as the client does, with the tiny encoder."""
+    if codes is None and index in backend.list_indexes():
+        codes = backend.read_head(index)[0].codes
     lines = (
         SourceLine("documents", number, json.dumps(document).encode())
         for number, document in enumerate(documents, 1)
     )
-    return ingest(lines, backend, TinyEncoder(), IngestOptions(index, rejects))
+    return ingest(lines, backend, TinyEncoder(), IngestOptions(index, rejects, codes=codes))
 
 
 def make_request(
@@ -96,7 +101,7 @@ def make_entries(document: Mapping[str, Any], policy: str = DEFAULT_POLICY) -> l
     """Return the entries of one document, ready to be written."""
     parsed, canonical = parse(json.dumps(document).encode())
     passages = list(split(parsed))
-    token_codes = encode_passages(TinyEncoder(), parsed, passages)
+    word_codes = encode_passages(TinyEncoder(), parsed, passages)
     digest = source_hash(canonical, make_spec(policy))
     return [
         Entry(
@@ -107,7 +112,7 @@ def make_entries(document: Mapping[str, Any], policy: str = DEFAULT_POLICY) -> l
             passage_codes,
             len(window_bounds(passage_codes.counts, policy)),
         )
-        for passage, passage_codes in zip(passages, token_codes, strict=True)
+        for passage, passage_codes in zip(passages, word_codes, strict=True)
     ]
 
 

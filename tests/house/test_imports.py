@@ -52,7 +52,7 @@ ALLOWED_IMPORTERS = {
         "backends.server.two_bit_codes",
         "backends.short_vectors",
         "encoder.precisions",
-        "text.token_codes",
+        "text.word_codes",
     },
     "sqlite3": {
         "backends.embedded.allowed_passages",

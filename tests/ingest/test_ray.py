@@ -95,8 +95,8 @@ def test_the_index_is_that_of_one_process_byte_for_byte(executor: RayExecutor) -
     assert len(expected) > 3 * 64  # more than some blocks, so that both workers had some
     for key, passage in expected.items():
         codes = passages[key].entry.tokens
-        assert codes.codes.tobytes() == passage.entry.tokens.codes.tobytes(), key
-        assert codes.inverse_norms.tobytes() == passage.entry.tokens.inverse_norms.tobytes(), key
+        assert codes.residuals.tobytes() == passage.entry.tokens.residuals.tobytes(), key
+        assert codes.norms.tobytes() == passage.entry.tokens.norms.tobytes(), key
     assert ray_backend.read_head("calls") == local_backend.read_head("calls")
     assert {**ray_summary.to_dict(), "seconds": 0, "stages": 0} == {
         **local_summary.to_dict(),

@@ -247,7 +247,7 @@ def test_a_reader_still_answers_right_and_says_so(
     expected = answers(folder)
     apply_fault(fault, folder, original)
     assert answers(folder) == expected
-    assert "passages are read from the token codes. The next ingest makes it again" in caplog.text
+    assert "passages are read from the word codes. The next ingest makes it again" in caplog.text
     assert all(record.levelno == logging.WARNING for record in caplog.records)
 
 

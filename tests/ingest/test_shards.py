@@ -75,7 +75,11 @@ def stored_passages(backend: MemoryBackend) -> dict[str, list[tuple[str, str, by
     passages_by_document: dict[str, list[tuple[str, str, bytes]]] = {}
     for (name, _), passage in passages.items():
         passages_by_document.setdefault(name, []).append(
-            (passage.entry.source_hash, passage.entry.text, passage.entry.tokens.codes.tobytes())
+            (
+                passage.entry.source_hash,
+                passage.entry.text,
+                passage.entry.tokens.residuals.tobytes(),
+            )
         )
     return passages_by_document
 

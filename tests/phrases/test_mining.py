@@ -31,12 +31,12 @@ from hybrid_search.phrases import mining
 from hybrid_search.phrases.types import MinedBlock
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.phrase_vector import query_vector
-from hybrid_search.text import spans, token_codes
+from hybrid_search.text import spans, word_codes
 from hybrid_search.text.boundaries import BoundaryModel, read_probabilities
 from hybrid_search.text.passages import split
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Document, TokenCodes
-from tests.helpers.tiny_encoder import DIMENSION, TinyEncoder
+from hybrid_search.text.types import Document, WordCodes
+from tests.helpers.tiny_encoder import DIMENSION, FINEST, TinyEncoder
 
 CALIBRATION = Calibration(midpoint=0.8, slope=10.0)
 TOPICS: list[dict[str, Any]] = [
@@ -104,7 +104,9 @@ def fill(backend: Backend, encoder: TinyEncoder, documents: Sequence[Mapping[str
         SourceLine("documents", number, json.dumps(document).encode())
         for number, document in enumerate(documents, 1)
     ]
-    summary = ingest(lines, backend, encoder, IngestOptions("calls", Path("rejected.jsonl")))
+    summary = ingest(
+        lines, backend, encoder, IngestOptions("calls", Path("rejected.jsonl"), codes=FINEST)
+    )
     assert summary.documents == len(documents)
 
 
@@ -136,8 +138,10 @@ def list_near_spans(
     passages = list(split(document))
     phrases = [*topic["phrases"], *topic.get("not", [])]
     vectors = [query_vector(encoder, phrase) for phrase in phrases]
-    for passage, codes in zip(passages, encode_passages(encoder, document, passages), strict=True):
-        cosines = np.array([token_codes.cosines(vector, codes) for vector in vectors])
+    for passage, codes in zip(
+        passages, encode_passages(encoder, document, passages, FINEST), strict=True
+    ):
+        cosines = np.array([word_codes.cosines(vector, codes) for vector in vectors])
         scores = cosines.max(axis=0) + (prior.score_spans(codes) if prior else 0.0)
         first_words, last_words = spans.bounds(codes.counts)
         for number in np.flatnonzero(scores >= limit).tolist():
@@ -153,7 +157,7 @@ def list_near_spans(
             )
 
 
-def find_clause(codes: TokenCodes, prior: SpanPrior, first: int, last: int) -> tuple[int, int]:
+def find_clause(codes: WordCodes, prior: SpanPrior, first: int, last: int) -> tuple[int, int]:
     """Return the first word of the clause of `first`, and the last word of that of `last`."""
     probabilities = read_probabilities(codes)
     while first > 0 and probabilities[first] < 0.5:
@@ -295,7 +299,7 @@ def test_a_damaged_passage_is_left_out_and_counted(
 
         for passage in read(*arguments):
             if passage.key == damaged_key:
-                passage = replace(passage, tokens=token_codes.UNREADABLE)
+                passage = replace(passage, tokens=word_codes.UNREADABLE)
             yield passage
 
     monkeypatch.setattr(store, "scan_codes", scan_damaged)

@@ -1,4 +1,4 @@
-"""Passages whose stored token codes are damaged: left out, named with the remedy, and mended."""
+"""Passages whose stored word codes are damaged: left out, named with the remedy, and mended."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
-from hybrid_search.text import token_codes
-from hybrid_search.text.types import Entry, TokenCodes
+from hybrid_search.text import codebook, word_codes
+from hybrid_search.text.types import Entry, WordCodes
 from tests.backends.test_head_cache import FakeCluster
 from tests.helpers.cli import invoke_cli
 from tests.helpers.fake_server import ScriptedServer
@@ -47,7 +47,7 @@ CALLS: list[dict[str, Any]] = [
     {"id": "other", "text": "A parcel is late."},
 ]
 REMEDY = "hybrid-search verify --index calls --repair"
-WARNING = f"'hurt' passage 0: left out, because of damaged token codes. To mend this: {REMEDY}"
+WARNING = f"'hurt' passage 0: left out, because of damaged word codes. To mend this: {REMEDY}"
 
 Damage = Callable[[bytes], object]
 
@@ -84,9 +84,9 @@ def change(**changes: Callable[[Any], Any]) -> Damage:
     """Return a damage that keeps the form of the codes, and changes some of their arrays."""
 
     def damage(data: bytes) -> bytes:
-        codes = token_codes.from_bytes(data)
+        codes = word_codes.from_bytes(data)
         arrays = {name: make(getattr(codes, name).copy()) for name, make in changes.items()}
-        return token_codes.to_bytes(replace(codes, **arrays))
+        return word_codes.to_bytes(replace(codes, **arrays))
 
     return damage
 
@@ -106,23 +106,23 @@ UNREADABLE: dict[str, Damage] = {
     "another magic": lambda data: b"XXXX" + data[4:],
     "a text": lambda _: "codes",
     "a number": lambda _: 7,
-    "another dimension": lambda data: token_codes.to_bytes(_halve(token_codes.from_bytes(data))),
-    "a token that is not there": change(words=set_element((-1, 3), 99)),
-    "a token of another passage": change(words=set_element((0, 2), -1)),
-    "a word that ends before it begins": change(words=set_element((0, 2), 3)),
+    "another dimension": lambda data: word_codes.to_bytes(_halve(word_codes.from_bytes(data))),
+    "other bits": lambda data: data[:4] + b"\x05" + data[5:],
+    "another codebook": lambda data: data[:8] + b"ABCD" + data[12:],
+    "a centroid that is not there": change(centroids=set_element(0, 1)),
     "more spans than words": change(
-        counts=set_element(-1, 2), inverse_norms=lambda norms: np.append(norms, norms[:1])
+        counts=set_element(-1, 2), norms=lambda norms: np.append(norms, norms[:1])
     ),
-    "a span without its norm": change(inverse_norms=lambda norms: norms[:-1]),
-    "a scale that is no number": change(scales=set_element(0, np.nan)),
-    "a scale beyond all bounds": change(scales=set_element(0, 1e30)),
-    "an infinite norm": change(inverse_norms=set_element(0, np.inf)),
-    "a negative norm": change(inverse_norms=set_element(0, -0.5)),
+    "a span without its norm": change(norms=lambda norms: norms[:-1]),
+    "a length that is no number": change(lengths=set_element(0, np.nan)),
+    "an infinite length": change(lengths=set_element(0, np.inf)),
+    "a negative length": change(lengths=set_element(0, -0.5)),
 }
 
 
-def _halve(codes: TokenCodes) -> TokenCodes:
-    return replace(codes, codes=codes.codes[:, ::2])
+def _halve(codes: WordCodes) -> WordCodes:
+    half = codes.residuals[:, : codes.residuals.shape[1] // 2]
+    return replace(codes, codebook=codebook.plain(codes.dimension // 2), residuals=half)
 
 
 @pytest.mark.parametrize("damage", UNREADABLE.values(), ids=list(UNREADABLE))
@@ -187,7 +187,7 @@ def test_a_segment_is_made_without_it_and_says_so(
     monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", 1)
     damage_codes(UNREADABLE["a cut array"])
     fill_index(store, [{"id": "new", "text": "one more call about money"}])
-    assert "'hurt' passage 0: no segment has it, because its token codes are" in caplog.text
+    assert "'hurt' passage 0: no segment has it, because its word codes are" in caplog.text
     assert [path.name for path in Path("store/calls.spans").iterdir()] == ["000001.codes"]
     assert verify(store, TinyEncoder(), "calls", 9, repair=True).is_sound
     assert ids(run_query(store, alpha=1.0)) == ["hurt", "new", "other", "sound"]
@@ -208,7 +208,9 @@ def test_a_document_whose_text_is_damaged_too_is_not_encoded_again(
 
 
 def test_numbers_that_changed_are_found_by_the_norms(store: EmbeddedBackend) -> None:
-    damage_codes(change(codes=set_element((1, 0), 90)))
+    damage_codes(
+        change(lengths=lambda lengths: 3 * lengths * np.arange(len(lengths), dtype=np.float16))
+    )
     assert verify(store, TinyEncoder(), "calls", 0).is_sound
     (finding,) = verify(store, TinyEncoder(), "calls", 0, full=True).findings
     assert (finding.kind, finding.document_id) == ("codes", "hurt")
@@ -219,7 +221,7 @@ def test_codes_in_memory_are_treated_alike() -> None:
     memory = MemoryBackend()
     fill_index(memory, CALLS)
     (passage,) = memory._get_index("calls").documents["hurt"]
-    passage.entry = replace(passage.entry, tokens=token_codes.UNREADABLE)
+    passage.entry = replace(passage.entry, tokens=word_codes.UNREADABLE)
     result = run_query(memory)
     assert ids(result) == ["other", "sound"]
     assert result.plan["warnings"] == [WARNING]

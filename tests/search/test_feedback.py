@@ -13,9 +13,9 @@ from hybrid_search.encoder import SHIPPED
 from hybrid_search.search.calibration import MOVED_MENTIONS, load
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.types import ScoredPassage
-from hybrid_search.text import token_codes
-from hybrid_search.text.types import Floats, TokenCodes
-from tests.text.test_token_codes import no_codes, random_codes, unit_query
+from hybrid_search.text import word_codes
+from hybrid_search.text.types import Floats, WordCodes
+from tests.helpers.random_codes import no_codes, random_codes, unit_query
 
 PHRASE = "lost luggage"
 TWICE = "bank-022"
@@ -30,15 +30,15 @@ ROUNDING = 0.001
 """Stored inverse lengths are float16, off by at most 2**-11: a lead of less may turn round."""
 
 
-def best_span_vector(request: Request, tokens: TokenCodes) -> Floats:
+def best_span_vector(request: Request, tokens: WordCodes) -> Floats:
     """Build every span's vector and return the nearest, as the product never does.
 
     Examples in which two spans are too near each other to say which is are left out.
     """
-    vectors, means = token_codes.vectors(tokens), []
+    vectors, means = word_codes.vectors(tokens), []
     for first, count in enumerate(tokens.counts.tolist()):
         for last in range(first, first + count):
-            inside = vectors[tokens.words[first, 2] : tokens.words[last, 3]]
+            inside = vectors[tokens.rows[first] : tokens.rows[last] + 1]
             means.append(scale(inside.mean(axis=0)))
     best = max(means, key=lambda mean: float(mean @ request.vector))
     leads = [(best - mean) @ request.vector for mean in means if not np.allclose(mean, best)]
@@ -48,7 +48,7 @@ def best_span_vector(request: Request, tokens: TokenCodes) -> Floats:
 
 def scored_passage(request: Request, seed: int, document: str, score: float) -> ScoredPassage:
     tokens = random_codes(seed) if seed else no_codes()
-    cosines = token_codes.cosines(request.vector, tokens)
+    cosines = word_codes.cosines(request.vector, tokens)
     stored = StoredPassage(seed, document, seed, 0.0, tokens)
     best = float(cosines.max(initial=0.0))
     return ScoredPassage(stored, request, cosines, best, best, score=score)

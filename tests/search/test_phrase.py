@@ -310,10 +310,12 @@ def test_the_best_span_of_a_long_turn_is_that_of_brute_force_over_its_pieces(
         len(scores) == 400 * 20 - 190
     )  # the last 19 words start 19, 18, ... 1 spans: 19 * 20 - 190
     assert_true_offsets([best], text)
-    assert best.cosine == pytest.approx(
-        scores[best.start, best.end], abs=0.0025
-    )  # the codes' rounding: see test_tokens
-    assert scores[best.start, best.end] > max(scores.values()) - 0.0025
+    # Codes of 2 bits lose .1175 of the energy that a centroid leaves, at most .34 of a word's (it
+    # explains .66 where words are new to it): a cosine is off by sqrt(.1175 * .34 / 287) = .0118
+    # (standard deviation). The best of 7,810 is off by no more than four of these.
+    rounding = 4 * 0.0118
+    assert best.cosine == pytest.approx(scores[best.start, best.end], abs=rounding)
+    assert scores[best.start, best.end] > max(scores.values()) - 2 * rounding
 
 
 def test_the_best_spans_of_a_long_turn_have_true_offsets(

@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid_search.errors import ModelError
-from hybrid_search.text import spans, token_codes
+from hybrid_search.text import spans, word_codes
 from hybrid_search.text.boundaries import (
     LEAST,
     BoundaryModel,
-    add_boundaries,
     boundary_probabilities,
+    encode_boundaries,
     read_probabilities,
 )
 from hybrid_search.text.span_prior import WITHIN_TOKEN, SpanPrior
-from hybrid_search.text.types import Floats, TokenCodes
-from tests.text.test_token_codes import no_codes, random_codes
+from hybrid_search.text.types import Floats, PassageTokens, WordCodes
+from tests.helpers.random_codes import no_tokens, pack, random_codes, random_tokens
 
 seeds = st.integers(0, 2**32 - 1)
 quick = settings(deadline=None, max_examples=50)
@@ -34,21 +34,26 @@ def random_model(seed: int, dimension: int = 8, units: int = 3) -> BoundaryModel
     return BoundaryModel(hidden, hidden_bias, output, float(random.standard_normal()))
 
 
-def make_codes(*turn_lengths: int) -> TokenCodes:
-    """Return the codes of turns of so many words, each with one token, "aaa" and a space long."""
+def make_tokens(*turn_lengths: int) -> PassageTokens:
+    """Return the tokens of turns of so many words, each with one token, "aaa" and a space long."""
     counts = np.concatenate([spans.counts(length, length) for length in turn_lengths])
     places = np.arange(len(counts)) * 4
     tokens = np.arange(len(counts))
     words = np.stack([places, places + 3, tokens, tokens + 1], axis=1).astype(np.int32)
     vectors = np.random.default_rng(7).standard_normal((len(counts), 2)).astype(np.float32)
-    return token_codes.pack(vectors, words, counts)
+    return PassageTokens(vectors, words, counts)
 
 
-def shift_words(codes: TokenCodes, first: int) -> TokenCodes:
-    """Return the codes of a text with a comma before the word `first`."""
-    words = codes.words.copy()
+def add_boundaries(tokens: PassageTokens, model: BoundaryModel, text: str) -> WordCodes:
+    """Return the codes of a passage with the boundaries that a model sees in it."""
+    return pack(tokens, encode_boundaries(tokens, model, text))
+
+
+def shift_words(tokens: PassageTokens, first: int) -> PassageTokens:
+    """Return the tokens of a text with a comma before the word `first`."""
+    words = tokens.words.copy()
     words[first:, :2] += 1
-    return replace(codes, words=words)
+    return replace(tokens, words=words)
 
 
 EVEN = BoundaryModel(
@@ -76,7 +81,7 @@ def prior_by_hand(prior: SpanPrior, probabilities: Floats, counts: list[int]) ->
 @given(seeds)
 def test_the_prior_of_every_span_is_that_of_the_enumeration(seed: int) -> None:
     model = random_model(seed)
-    codes = add_boundaries(random_codes(seed), model, "")
+    codes = add_boundaries(random_tokens(seed), model, "")
     prior = SpanPrior(model, 0.1, 0.03, 0.06)
     probabilities = read_probabilities(codes)
     expected = prior_by_hand(prior, probabilities, codes.counts.tolist())
@@ -86,13 +91,15 @@ def test_the_prior_of_every_span_is_that_of_the_enumeration(seed: int) -> None:
 @quick
 @given(seeds)
 def test_a_gap_has_the_probability_that_the_network_gives_its_two_tokens(seed: int) -> None:
-    codes, model = random_codes(seed), random_model(seed)
-    vectors = token_codes.vectors(codes)
-    for gap, probability in enumerate(boundary_probabilities(codes, model)):
-        if gap in (0, len(codes.words)) or codes.counts[gap - 1] == 1:
+    tokens, model = random_tokens(seed), random_model(seed)
+    vectors = tokens.vectors
+    for gap, probability in enumerate(boundary_probabilities(tokens, model)):
+        if gap in (0, len(tokens.words)) or tokens.counts[gap - 1] == 1:
             assert probability == 1.0
             continue
-        pair = np.concatenate([vectors[codes.words[gap - 1, 3] - 1], vectors[codes.words[gap, 2]]])
+        pair = np.concatenate(
+            [vectors[tokens.words[gap - 1, 3] - 1], vectors[tokens.words[gap, 2]]]
+        )
         units = np.maximum(pair @ model.hidden + model.hidden_bias, 0)
         logit = float(units @ model.output) + model.output_bias
         assert probability == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-5)
@@ -101,7 +108,7 @@ def test_a_gap_has_the_probability_that_the_network_gives_its_two_tokens(seed: i
 def test_a_worked_example() -> None:
     """Two turns, of two words and of one: gaps 1, 1/2, 1, 1; spans (0), (0 1), (1), (2)."""
     prior = SpanPrior(EVEN, ends=0.1, inside=0.02, length=0.05)
-    codes = make_codes(2, 1)
+    codes = make_tokens(2, 1)
     assert boundary_probabilities(codes, EVEN).tolist() == [1, 0.5, 1, 1]
     of_a_word, of_a_turn = 0.1 * 1.5, 0.1 * 2 - 0.02 * 0.5 + 0.05 * math.log(2)
     priors = prior.score_spans(add_boundaries(codes, EVEN, "")).tolist()
@@ -110,7 +117,7 @@ def test_a_worked_example() -> None:
 
 
 def test_a_mark_is_a_boundary_and_makes_the_other_gaps_less_likely() -> None:
-    codes = make_codes(4)
+    codes = make_tokens(4)
     assert boundary_probabilities(codes, EVEN, "aaa aaa aaa aaa").tolist() == [1, 0.5, 0.5, 0.5, 1]
     marked = shift_words(codes, 2)
     less = replace(EVEN, unmarked=0.25)
@@ -122,7 +129,7 @@ def test_an_end_within_a_token_costs_more_than_any_other() -> None:
     """Of "at 10:30 now" the gap at the colon is 0, and no other is, however sure the network."""
     never = replace(EVEN, output_bias=-30.0)
     words = np.array([[0, 2, 0, 1], [3, 5, 1, 2], [6, 8, 2, 3], [9, 12, 3, 4]], np.int32)
-    codes = replace(make_codes(4), words=words)
+    codes = replace(make_tokens(4), words=words)
     probabilities = boundary_probabilities(codes, never, "at 10:30 now")
     assert probabilities.tolist() == pytest.approx([1, LEAST, 0, LEAST, 1])
     stored = add_boundaries(codes, never, "at 10:30 now")
@@ -136,28 +143,22 @@ def test_an_end_within_a_token_costs_more_than_any_other() -> None:
     assert max(ten, thirty) < time - WITHIN_TOKEN / 2
 
 
-@pytest.mark.parametrize("codes", [no_codes(), make_codes(1)])
-def test_no_word_and_a_single_word_have_no_gap_inside(codes: TokenCodes) -> None:
-    model = random_model(1, codes.codes.shape[1])
+@pytest.mark.parametrize("tokens", [no_tokens(), make_tokens(1)])
+def test_no_word_and_a_single_word_have_no_gap_inside(tokens: PassageTokens) -> None:
+    model = random_model(1, tokens.vectors.shape[1])
     prior = SpanPrior(model, 0.1, 0.03, 0.06)
-    assert boundary_probabilities(codes, model).tolist() == [1.0] * (len(codes.words) + 1)
-    priors = prior.score_spans(add_boundaries(codes, model, "")).tolist()
-    assert priors == pytest.approx([0.2] * len(codes.words))
+    assert boundary_probabilities(tokens, model).tolist() == [1.0] * (len(tokens.words) + 1)
+    priors = prior.score_spans(add_boundaries(tokens, model, "")).tolist()
+    assert priors == pytest.approx([0.2] * len(tokens.words))
 
 
 def test_words_without_a_token_take_the_nearest_one() -> None:
     """The tokenizer dropped the characters of the last word, and of all words."""
-    codes = make_codes(3)
+    tokens = make_tokens(3)
     for token_count in (2, 0):
-        words = codes.words.copy()
+        words = tokens.words.copy()
         words[:, 2:] = np.minimum(words[:, 2:], token_count)
-        shorter = TokenCodes(
-            words,
-            codes.counts,
-            codes.codes[:token_count],
-            codes.scales[:token_count],
-            codes.inverse_norms,
-        )
+        shorter = PassageTokens(tokens.vectors[:token_count], words, tokens.counts)
         probabilities = boundary_probabilities(shorter, EVEN)
         assert np.isfinite(probabilities).all()
         assert len(probabilities) == len(words) + 1
@@ -166,9 +167,9 @@ def test_words_without_a_token_take_the_nearest_one() -> None:
 @quick
 @given(seeds)
 def test_stored_boundaries_are_those_that_were_predicted(seed: int) -> None:
-    codes, model = random_codes(seed), random_model(seed)
-    stored = token_codes.from_bytes(token_codes.to_bytes(add_boundaries(codes, model, "")))
-    predicted = boundary_probabilities(codes, model)
+    tokens, model = random_tokens(seed), random_model(seed)
+    stored = word_codes.from_bytes(word_codes.to_bytes(add_boundaries(tokens, model, "")))
+    predicted = boundary_probabilities(tokens, model)
     # 255 steps from 0 to 1: half a step is the largest error
     np.testing.assert_allclose(read_probabilities(stored), predicted, atol=0.5 / 255 + 1e-6)
 
@@ -177,7 +178,7 @@ def test_codes_without_boundaries_have_no_prior() -> None:
     """Their index was written before its model had a prior."""
     model = random_model(5)
     prior, codes = SpanPrior(model, 0.1, 0.03, 0.06), random_codes(1)
-    for passages in ([codes], [add_boundaries(codes, model, ""), codes]):
+    for passages in ([codes], [add_boundaries(random_tokens(1), model, ""), codes]):
         with pytest.raises(ModelError, match="no boundaries of clauses: query with spans_by"):
             list(prior.score_passages(passages))
     with pytest.raises(ModelError, match="ingest again into a new index"):
@@ -185,12 +186,12 @@ def test_codes_without_boundaries_have_no_prior() -> None:
 
 
 def test_no_clause_ends_within_a_token() -> None:
-    probabilities = boundary_probabilities(make_codes(4), EVEN, "aaa aaa-aaa aaa")
+    probabilities = boundary_probabilities(make_tokens(4), EVEN, "aaa aaa-aaa aaa")
     assert probabilities.tolist() == [1, 0.5, 0, 0.5, 1]
 
 
 def test_boundaries_know_the_punctuation_that_codes_do_not() -> None:
-    codes = shift_words(make_codes(6), 2)
+    codes = shift_words(make_tokens(6), 2)
     stored = add_boundaries(codes, replace(EVEN, unmarked=0.4), "aaa aaa, aaa aaa aaa aaa")
     marked = read_probabilities(stored)
     assert marked.tolist() == pytest.approx([1, 0.2, 1, 0.2, 0.2, 0.2, 1], abs=0.5 / 255)
@@ -203,7 +204,7 @@ def test_passages_scored_together_have_the_priors_that_they_have_alone(
 ) -> None:
     model = random_model(5)
     prior = SpanPrior(model, 0.1, 0.03, 0.06)
-    codes = [add_boundaries(random_codes(seed), model, "") for seed in codes_seeds]
+    codes = [add_boundaries(random_tokens(seed), model, "") for seed in codes_seeds]
     together = list(prior.score_passages(codes))
     assert len(together) == len(codes)
     for item, priors in zip(codes, together, strict=True):

@@ -17,7 +17,7 @@ class AllowedPassages:
     """Finds the passages that filters leave, by one connection, and remembers the latest of them.
 
     They are forgotten when the index is written. Metadata that is damaged later is noticed by the
-    next process, as damaged token codes are.
+    next process, as damaged word codes are.
     """
 
     def __init__(self) -> None:

@@ -157,7 +157,7 @@ class EmbeddedBackend:
                 yield from scan.iterate_passages(connection, self._segments(index), spec, full=full)
 
     def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
-        """Yield every passage with its token codes, in the order in which they were written.
+        """Yield every passage with its word codes, in the order in which they were written.
 
         A passage that is written meanwhile comes behind all others.
         """
@@ -279,7 +279,7 @@ class EmbeddedBackend:
         keys: Sequence[Key],
         candidates: Candidates | None = None,
     ) -> list[StoredPassage]:
-        """Return the passages of `keys` that still exist, with BM25 scores and token codes."""
+        """Return the passages of `keys` that still exist, with BM25 scores and word codes."""
         matches = candidates.memo if candidates else None
         with self._open_reader(index, begins_query=False) as reader:
             if not isinstance(matches, bm25.Matches):

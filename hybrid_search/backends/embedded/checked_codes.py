@@ -1,4 +1,4 @@
-"""Token codes as queries read them: those that changed on the disk are never scored."""
+"""Word codes as queries read them: those that changed on the disk are never scored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hybrid_search.backends.embedded import checksums, sql
 
 
 class CheckedCodes:
-    """Reads the token codes of one index for several threads, and checks each passage's once.
+    """Reads the word codes of one index for several threads, and checks each passage's once.
 
     The number of a passage is never given to another, and its codes never change. So those that
     were compared with their checksum are not compared again, which would take as long as scoring
@@ -20,7 +20,7 @@ class CheckedCodes:
         self._sound: set[int] = set()
 
     def read(self, connection: sqlite3.Connection, passages: Sequence[int]) -> dict[int, bytes]:
-        """Return the stored token codes of each of `passages` that still exists, in that order.
+        """Return the stored word codes of each of `passages` that still exists, in that order.
 
         Of those that are not as they were written there are no bytes.
         """

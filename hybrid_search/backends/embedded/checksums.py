@@ -20,11 +20,11 @@ except ModuleNotFoundError:  # there is no wheel for this kind of machine: the s
 CHANGED_CONTENT = Fault(
     "text", "its text, its place, its turns or its metadata are not those that were written"
 )
-CHANGED_CODES = Fault("codes", "its token codes are not those that were written")
+CHANGED_CODES = Fault("codes", "its word codes are not those that were written")
 
 
 def compute_content_checksum(values: Iterable[str | int]) -> int:
-    """Return the checksum of what is stored of a passage beside its token codes.
+    """Return the checksum of what is stored of a passage beside its word codes.
 
     Args:
         values: Id of the document, its metadata as JSON, number of the passage in it, start,
@@ -59,12 +59,12 @@ def find_content_fault(*values: Any) -> Fault | None:
 def insert_checksums(
     connection: sqlite3.Connection, passage: int, content: int, data: bytes
 ) -> None:
-    """Record the checksum of a passage's content, and that of `data`, its token codes."""
+    """Record the checksum of a passage's content, and that of `data`, its word codes."""
     connection.execute("INSERT INTO checksums VALUES (?, ?, ?)", (passage, content, crc32(data)))
 
 
 def is_changed(data: object, checksum: int | None) -> bool:
-    """Return whether token codes are not those of a checksum; False if there are no codes.
+    """Return whether word codes are not those of a checksum; False if there are no codes.
 
     The checksum is None if its row is lost.
     """

@@ -1,4 +1,4 @@
-"""Reads the token codes of a whole index page by page, in the order of the passages' numbers."""
+"""Reads the word codes of a whole index page by page, in the order of the passages' numbers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sqlite3
 from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.embedded.checksums import is_changed
 from hybrid_search.backends.types import DamagedRowError, ScannedPassage
-from hybrid_search.text import token_codes
-from hybrid_search.text.types import TokenCodes
+from hybrid_search.text import word_codes
+from hybrid_search.text.types import WordCodes
 
 PAGE_PASSAGES = 256
-"""Passages that are read at once: 6 MB of token codes."""
+"""Passages that are read at once: 6 MB of word codes."""
 
 
 def read_page(connection: sqlite3.Connection, after: int) -> list[ScannedPassage]:
@@ -36,6 +36,6 @@ def read_page(connection: sqlite3.Connection, after: int) -> list[ScannedPassage
     ]
 
 
-def _read(data: bytes, checksum: int | None) -> TokenCodes:
-    """Return the token codes of a passage, unreadable ones if they are not those written."""
-    return token_codes.UNREADABLE if is_changed(data, checksum) else token_codes.read(data)
+def _read(data: bytes, checksum: int | None) -> WordCodes:
+    """Return the word codes of a passage, unreadable ones if they are not those written."""
+    return word_codes.UNREADABLE if is_changed(data, checksum) else word_codes.read(data)

@@ -16,9 +16,9 @@ from hybrid_search.backends.embedded.segment_reader import SegmentReader
 from hybrid_search.backends.turn_layout import find_turns
 from hybrid_search.backends.types import Key, Request
 from hybrid_search.backends.window import choose_window
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
 from hybrid_search.text.best_passages import BestPassages, best_passages, best_stored_passages
-from hybrid_search.text.types import TokenCodes
+from hybrid_search.text.types import WordCodes
 
 FEWEST_DOCUMENTS = 0.5
 """Of how many documents the nearest passages are, for each that the window has room for.
@@ -89,9 +89,9 @@ def score(
 
 def read_codes(
     reader: Reader, request: Request, stored: Mapping[Key, bytes]
-) -> dict[Key, TokenCodes]:
-    """Return stored token codes, with their turns if the request asks for speakers."""
-    codes = {number: token_codes.read(data) for number, data in stored.items()}
+) -> dict[Key, WordCodes]:
+    """Return stored word codes, with their turns if the request asks for speakers."""
+    codes = {number: word_codes.read(data) for number, data in stored.items()}
     if request.speakers:
         for number, place in sql.read_layouts(reader.connection, list(codes)):
             start, layout = json.loads(place)

@@ -19,7 +19,7 @@ from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import IndexSpec, Salvage, check_spec
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.private_files import FOLDER_MODE
-from hybrid_search.text import token_codes, window_policy
+from hybrid_search.text import window_policy, word_codes
 
 _log = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ def _replace_span_counts(connection: sqlite3.Connection, policy: str) -> None:
     """Record how many covering windows each passage has under `policy`."""
 
     def count_windows(data: bytes) -> int:
-        return len(window_policy.window_bounds(token_codes.read(data).counts, policy))
+        return len(window_policy.window_bounds(word_codes.read(data).counts, policy))
 
     connection.create_function("count_windows", 1, count_windows)
     codes = "(SELECT data FROM tokens WHERE tokens.passage = passages.passage)"

@@ -18,7 +18,7 @@ class Remembered(Generic[Value]):
     """The values that were read last, by keys; a value takes 8 bytes for each unit of its length.
 
     They are forgotten when the index is written. What is damaged later is noticed by the next
-    process, as damaged token codes are.
+    process, as damaged word codes are.
     """
 
     def __init__(self) -> None:

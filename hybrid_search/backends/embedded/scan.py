@@ -24,8 +24,8 @@ from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import LAYERS, LayerCodes
 from hybrid_search.backends.short_vectors import Layer, unpack
 from hybrid_search.backends.types import Fault, IndexSpec, ListedPassage
-from hybrid_search.text import token_codes
-from hybrid_search.text.types import TokenCodes
+from hybrid_search.text import word_codes
+from hybrid_search.text.types import WordCodes
 from hybrid_search.text.window_policy import window_bounds
 
 ROWS = """
@@ -44,7 +44,7 @@ ORPHANS = {
     "a passage": (
         "SELECT passage FROM passages WHERE document NOT IN (SELECT document FROM documents)"
     ),
-    "the token codes of a passage": (
+    "the word codes of a passage": (
         "SELECT passage FROM tokens WHERE passage NOT IN (SELECT passage FROM passages)"
     ),
     "the text of a passage": (
@@ -62,7 +62,7 @@ def iterate_passages(
 ) -> Iterator[ListedPassage]:
     """Yield all passages, then all orphans, in one read transaction; `folder` has the segments.
 
-    With `full` all token codes are read, and the short codes compared with them.
+    With `full` all word codes are read, and the short codes compared with them.
     """
     connection.execute("BEGIN")
     stored_segments = _Segments(connection, folder, spec)
@@ -77,14 +77,14 @@ def iterate_passages(
             yield ListedPassage(passage, known_id, -1, 0, "", (damage,))
             continue
         if passage is not None:
-            faults += [] if tokens else [Fault("codes", "its token codes are missing")]
+            faults += [] if tokens else [Fault("codes", "its word codes are missing")]
             faults += [] if text else [Fault("text", "its text is missing")]
         if text:
             faults += _find_changed_content(id_, ordinal, *checked)
         if full and is_changed(data, checked[1]):
             faults.append(CHANGED_CODES)
         elif tokens:
-            codes = token_codes.read(data) if full else None
+            codes = word_codes.read(data) if full else None
             faults += _find_faults(stored_segments, passage, spans, codes)
         yield ListedPassage(passage, id_, ordinal, count, source_hash, tuple(faults))
     for description, query in ORPHANS.items():
@@ -104,7 +104,7 @@ def _find_changed_content(
 
 
 def _find_faults(
-    stored_segments: _Segments, passage: int, spans: int, codes: TokenCodes | None
+    stored_segments: _Segments, passage: int, spans: int, codes: WordCodes | None
 ) -> Iterator[Fault]:
     """Yield what is wrong with a passage's codes, if they are given, or with its short codes."""
     codes_fault = (
@@ -132,7 +132,7 @@ class _Segments:
         except DamagedSegmentError as error:
             return str(error)
 
-    def find_fault(self, passage: int, spans: int, tokens: TokenCodes | None) -> str | None:
+    def find_fault(self, passage: int, spans: int, tokens: WordCodes | None) -> str | None:
         """Return why a passage's short codes are not in a segment as they should be, or None.
 
         It has some if it has covering windows, whose number is `spans`. With `tokens` its short

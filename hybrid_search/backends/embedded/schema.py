@@ -1,6 +1,6 @@
 """The SQLite file of an index: its tables, its connections, and its errors.
 
-SQLite has the data itself: documents, metadata, passages, BM25 and token codes, one transaction a
+SQLite has the data itself: documents, metadata, passages, BM25 and word codes, one transaction a
 batch. The segments beside it are derived from the codes and can be rebuilt.
 """
 
@@ -111,7 +111,7 @@ def create(path: Path) -> None:
 
 
 CODES_CHECKSUM = ("checksums.codes", "LEFT JOIN checksums USING (passage)")
-"""The column with the checksum of a passage's token codes, and the join that it needs."""
+"""The column with the checksum of a passage's word codes, and the join that it needs."""
 
 
 def has_table(connection: sqlite3.Connection, name: str) -> bool:

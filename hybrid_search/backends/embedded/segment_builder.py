@@ -1,4 +1,4 @@
-"""Keeps the segments in step with the stored token codes.
+"""Keeps the segments in step with the stored word codes.
 
 The newest segment grows in memory until it is full, and is then sealed; one that is missing or
 damaged is made again.
@@ -17,7 +17,7 @@ from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.segments import Segment
 from hybrid_search.backends.embedded.short_codes import ShortCodes
 from hybrid_search.backends.types import IndexSpec
-from hybrid_search.text.types import TokenCodes
+from hybrid_search.text.types import WordCodes
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ STALE_SHARE = 0.5
 
 
 class SegmentBuilder:
-    """Writes the segments in `folder` from the token codes that `connection` reads.
+    """Writes the segments in `folder` from the word codes that `connection` reads.
 
     Only the writer of an index has one.
     """
@@ -200,8 +200,8 @@ class SegmentBuilder:
         self._reset(self._last_grown)
         self._update_lists()
 
-    def _iterate_stored(self, first: int, last: int) -> Iterator[tuple[int, TokenCodes]]:
-        return segments.iterate_token_codes(
+    def _iterate_stored(self, first: int, last: int) -> Iterator[tuple[int, WordCodes]]:
+        return segments.iterate_word_codes(
             self._connection, first, last, self._spec.dimension, self._warn_of_damage
         )
 
@@ -213,7 +213,7 @@ class SegmentBuilder:
             (passage,),
         ).fetchone()
         _log.warning(
-            "%r passage %s: no segment has it, because its token codes are damaged. "
+            "%r passage %s: no segment has it, because its word codes are damaged. "
             "To mend this: hybrid-search verify --index %s --repair",
             id_,
             ordinal,

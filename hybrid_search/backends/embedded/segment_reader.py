@@ -147,7 +147,7 @@ class SegmentReader:
             return segments.open_segment(segment, self._folder)
         except DamagedSegmentError as error:
             self._faults[segment] = (
-                f"{error}: its {segment.passages} passages are read from the token codes. The "
+                f"{error}: its {segment.passages} passages are read from the word codes. The "
                 "next ingest makes it again, and so does "
                 f"hybrid-search verify --index {self._folder.stem} --repair"
             )
@@ -166,7 +166,7 @@ class SegmentReader:
 
     def _shorten_stored(self, connection: sqlite3.Connection, first: int, last: int) -> ShortCodes:
         """Return the short codes of the passages `first` to `last`."""
-        passages = segments.iterate_token_codes(
+        passages = segments.iterate_word_codes(
             connection, first, last, self._spec.dimension, self.damaged.add
         )
         parts = [short_codes.shorten(passage, tokens) for passage, tokens in passages]

@@ -26,8 +26,8 @@ from hybrid_search.backends.embedded.short_codes import ShortCodes
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.private_files import FOLDER_MODE, create_file
 from hybrid_search.system import available_cores, file_digest
-from hybrid_search.text import token_codes
-from hybrid_search.text.types import TokenCodes
+from hybrid_search.text import word_codes
+from hybrid_search.text.types import WordCodes
 
 UNFINISHED = "unfinished.tmp"
 """Name of a file that is being written."""
@@ -139,14 +139,14 @@ def open_segment(segment: Segment, folder: Path, *, again: bool = False) -> Shor
     return codes
 
 
-def iterate_token_codes(
+def iterate_word_codes(
     connection: sqlite3.Connection,
     first: int,
     last: int,
     dimension: int,
     report_damage: Callable[[int], None],
-) -> Iterator[tuple[int, TokenCodes]]:
-    """Yield the passages `first` to `last` that have words, with their token codes.
+) -> Iterator[tuple[int, WordCodes]]:
+    """Yield the passages `first` to `last` that have words, with their word codes.
 
     `report_damage` is called with each passage whose codes are damaged.
     """
@@ -157,10 +157,10 @@ def iterate_token_codes(
         (first, last),
     )
     for passage, data, checksum in rows:
-        tokens = token_codes.read(data)
-        if is_changed(data, checksum) or not token_codes.is_sound(tokens, dimension):
+        tokens = word_codes.read(data)
+        if is_changed(data, checksum) or not word_codes.is_sound(tokens, dimension):
             report_damage(passage)
-        elif len(tokens.inverse_norms):
+        elif len(tokens.norms):
             yield passage, tokens
 
 

@@ -1,6 +1,6 @@
 """Short codes: they tell cheaply which passages are worth exact scores.
 
-The token codes of a passage take some 24 KB, and reading them is what a search costs. Its short
+The word codes of a passage take some 24 KB, and reading them is what a search costs. Its short
 codes are two layers of unit vectors, each cut to its first numbers and rounded: those of windows of
 three words, and those of every word. A search of a small index compares the query with the first
 layer of all passages, and with the second of those that were nearest. In a large one words are
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded.number_columns import Numbers
 from hybrid_search.backends.short_vectors import Layer, ShortQuery, encode, pack
-from hybrid_search.text import spans, token_codes
-from hybrid_search.text.types import Bytes, Codes, Floats, TokenCodes
+from hybrid_search.text import spans, word_codes
+from hybrid_search.text.types import Bytes, Codes, Floats, WordCodes
 from hybrid_search.text.window_policy import window_vectors_from_sums
 
 Counts = NDArray[np.int32]
@@ -86,9 +86,9 @@ class ShortCodes:
     lists: InvertedLists | None = None
 
 
-def shorten(passage: int, tokens: TokenCodes) -> ShortCodes:
-    """Return the short codes of a passage; its token codes must be sound and have a span."""
-    sums = spans.running_sums(token_codes.vectors(tokens))
+def shorten(passage: int, tokens: WordCodes) -> ShortCodes:
+    """Return the short codes of a passage; its word codes must be sound and have a span."""
+    sums = spans.running_sums(word_codes.vectors(tokens))
     layers = []
     for layer in LAYERS:
         codes = encode(window_vectors_from_sums(sums, tokens, layer.policy), layer)

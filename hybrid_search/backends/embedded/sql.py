@@ -20,10 +20,10 @@ from hybrid_search.backends.types import (
     PassageContent,
     StoredPassage,
 )
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.terms import join_terms
-from hybrid_search.text.types import Entry, TokenCodes
+from hybrid_search.text.types import Entry, WordCodes
 
 MAX_STATEMENT_VALUES = 500
 """Values in one SQL statement; every supported version of SQLite allows more."""
@@ -122,7 +122,7 @@ def insert_document(connection: sqlite3.Connection, entry: Entry) -> int:
 
 def insert_passage(connection: sqlite3.Connection, document: int, entry: Entry) -> int:
     """Insert a passage, and return its number, which is higher than all before it."""
-    passage, layout, data = entry.passage, build_layout(entry), token_codes.to_bytes(entry.tokens)
+    passage, layout, data = entry.passage, build_layout(entry), word_codes.to_bytes(entry.tokens)
     row = connection.execute(
         "INSERT INTO passages (document, ordinal, start, spans, layout) VALUES (?, ?, ?, ?, ?)",
         (document, passage.ordinal, passage.start, entry.spans, layout),
@@ -140,7 +140,7 @@ def insert_passage(connection: sqlite3.Connection, document: int, entry: Entry) 
 def _insert_text(connection: sqlite3.Connection, passage: int, entry: Entry) -> str:
     """Insert the text of a passage, and return its terms."""
     text = entry.text
-    terms = join_terms(text, entry.tokens.words[:, :2])
+    terms = join_terms(text, entry.tokens.words)
     row = (passage, terms, text)
     connection.execute("INSERT INTO texts (rowid, terms, text) VALUES (?, ?, ?)", row)
     return terms
@@ -157,7 +157,7 @@ def read_passages(
     connection: sqlite3.Connection,
     passages: Sequence[Key],
     scores: Mapping[Key, float],
-    codes: Mapping[Key, TokenCodes],
+    codes: Mapping[Key, WordCodes],
 ) -> list[StoredPassage]:
     """Return those of `passages` that still exist, in order, with their scores and codes.
 
@@ -167,7 +167,7 @@ def read_passages(
         connection: Of the index.
         passages: The numbers of passages.
         scores: The BM25 score of each.
-        codes: The token codes of each that has any.
+        codes: The word codes of each that has any.
 
     Raises:
         DamagedRowError: If an id or the number of a passage is damaged.
@@ -185,7 +185,7 @@ def read_passages(
     ]
     missing = [passage for passage in passages if passage not in names or passage not in codes]
     remains = _find_remains(connection, missing)
-    nameless = [StoredPassage(key, "", -1, 0.0, token_codes.UNREADABLE) for key in remains]
+    nameless = [StoredPassage(key, "", -1, 0.0, word_codes.UNREADABLE) for key in remains]
     return [*stored, *nameless]
 
 
@@ -269,7 +269,7 @@ def read_left_out(connection: sqlite3.Connection) -> list[Key]:
 def read_codes(
     connection: sqlite3.Connection, passages: Sequence[int]
 ) -> Iterator[tuple[int, bytes]]:
-    """Return passage and token codes of each of `passages` that still exists."""
+    """Return passage and word codes of each of `passages` that still exists."""
     return _select_passages(connection, "data", "tokens", passages)
 
 
@@ -283,7 +283,7 @@ def read_layouts(
 def read_codes_checksums(
     connection: sqlite3.Connection, passages: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """Return each of `passages` that still exists, with the checksum of its token codes."""
+    """Return each of `passages` that still exists, with the checksum of its word codes."""
     return _select_passages(connection, "codes", "checksums", passages)
 
 

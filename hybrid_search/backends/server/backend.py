@@ -1,6 +1,6 @@
 """OpenSearch and Elasticsearch as a backend.
 
-Candidates come from the server's BM25 and kNN; cosines are computed here, from the token codes that
+Candidates come from the server's BM25 and kNN; cosines are computed here, from the word codes that
 the server stores.
 """
 
@@ -56,10 +56,10 @@ from hybrid_search.errors import UsageError
 from hybrid_search.text.best_passages import best_passages
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.spans import find_highest
-from hybrid_search.text.types import TokenCodes
+from hybrid_search.text.types import WordCodes
 
 WITH_CONTENTS = 100
-"""Up to so many passages whose token codes are fetched bring along what a hit shows of them."""
+"""Up to so many passages whose word codes are fetched bring along what a hit shows of them."""
 
 _log = logging.getLogger(__name__)
 
@@ -148,13 +148,13 @@ class ServerBackend:
         return scan.list_passages(self.server, server_index, document_id)
 
     def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
-        """Yield every passage that searches see, with its token codes."""
+        """Yield every passage that searches see, with its word codes."""
         return scan.scan_codes(self.server, aliases.find_index(self.server, index), after)
 
     def scan_codes_since(
         self, index: str, written_since: datetime, after: Position = None
     ) -> Iterator[ScannedPassage]:
-        """Yield the passages that were written at a time or later, with their token codes."""
+        """Yield the passages that were written at a time or later, with their word codes."""
         server_index = aliases.find_index(self.server, index)
         return scan.scan_codes(self.server, server_index, after, written_since)
 
@@ -167,7 +167,7 @@ class ServerBackend:
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg, from two ``_msearch``.
 
-        The first brings both legs with scores or short codes, the second the token codes of the
+        The first brings both legs with scores or short codes, the second the word codes of the
         passages that matter, and the BM25 scores that the first did not bring. Those of the span
         leg are in the order of their best span, after all their spans were scored.
 
@@ -211,7 +211,7 @@ class ServerBackend:
         keys: Sequence[Key],
         candidates: Candidates | None = None,
     ) -> list[StoredPassage]:
-        """Return the passages of `keys` in order, each with its BM25 score and token codes.
+        """Return the passages of `keys` in order, each with its BM25 score and word codes.
 
         What `candidates` does not hold is fetched in one ``_msearch`` per batch. Passages that have
         been deleted are left out.
@@ -237,14 +237,14 @@ class ServerBackend:
 
     def _fetch_scores(
         self, index: str, request: Request, keys: Sequence[str], proposals: Proposals
-    ) -> tuple[dict[str, float], dict[str, TokenCodes], dict[str, PassageContent]]:
-        """Return the BM25 scores and the token codes of `keys`, as far as they still exist.
+    ) -> tuple[dict[str, float], dict[str, WordCodes], dict[str, PassageContent]]:
+        """Return the BM25 scores and the word codes of `keys`, as far as they still exist.
 
         Of a few passages the contents come along, which saves the page a round trip.
         """
         scores = dict.fromkeys(keys, 0.0) if not proposals.unlisted_bm25 else {}
         scores |= proposals.bm25
-        codes: dict[str, TokenCodes] = {}
+        codes: dict[str, WordCodes] = {}
         contents: dict[str, PassageContent] = {}
         with_contents = len(keys) <= WITH_CONTENTS
         for batch in legs.split_batches(keys):

@@ -1,6 +1,6 @@
 """How a server's answer ranks the passages that the legs propose, before any is scored here.
 
-OpenSearch scores the best spans of each passage itself, by a script over its token codes. Where no
+OpenSearch scores the best spans of each passage itself, by a script over its word codes. Where no
 script may run, passages come with short codes, from which the best cosine is estimated here.
 """
 
@@ -21,11 +21,11 @@ from hybrid_search.backends.server import (
 from hybrid_search.backends.server.searcher import Hits
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.server.transport.shape import Shape
-from hybrid_search.backends.types import Key, Request
+from hybrid_search.backends.types import IndexSpec, Key, Request
 from hybrid_search.errors import ServerError
 
 UNREADABLE = -2.0
-"""What the script returns for token codes that are missing or damaged."""
+"""What the script returns for word codes that are missing or damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class FirstPass:
 
 
 def choose_first_pass(
-    engine: Engine, request: Request, *, is_wide: bool, allows_scripts: bool
+    engine: Engine, request: Request, spec: IndexSpec, *, is_wide: bool, allows_scripts: bool
 ) -> FirstPass:
-    """Return the first pass of a request.
+    """Return the first pass of a request to an index of this spec.
 
     The passages of a wide request come without codes or scores: they are all scored exactly.
     """
@@ -90,7 +90,7 @@ def choose_first_pass(
     script = mappings.read_script(engine) if allows_scripts else None
     if script is None:
         return build_estimating_pass(request)
-    fields = request_bodies.best_span_fields(script, request)
+    fields = request_bodies.best_span_fields(script, request, spec)
     return FirstPass(
         fields,
         answers.BEST_SPANS,

@@ -1,6 +1,6 @@
 """Writes the vectors of covering windows as a server's graph takes them, and that of a query.
 
-Vectors only find passages, whose scores are computed from the token codes. So a graph may have
+Vectors only find passages, whose scores are computed from the word codes. So a graph may have
 fewer numbers of each vector, and numbers of one byte.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from hybrid_search.text import spans
-from hybrid_search.text.types import Codes, Floats, TokenCodes
+from hybrid_search.text.types import Codes, Floats, WordCodes
 from hybrid_search.text.window_policy import cut_unit_vector, window_vectors
 
 DECIMALS = 5
@@ -48,7 +48,7 @@ class GraphVectors:
         is_count = isinstance(count, int) and 0 < count <= dimension
         return cls(count if is_count else dimension, number_type == "byte")
 
-    def encode_windows(self, tokens: TokenCodes, policy: str) -> Floats | Codes:
+    def encode_windows(self, tokens: WordCodes, policy: str) -> Floats | Codes:
         """Return the vectors of a passage's covering windows, ``[windows, dimension]``.
 
         They are in the order of `window_policy.window_bounds`; a window without tokens has a vector

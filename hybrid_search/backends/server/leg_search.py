@@ -49,7 +49,7 @@ class LegSearch:
         Raises:
             ServerError: If the server refuses the searches, and not because of the script.
         """
-        first_pass = self._choose_first_pass(request)
+        first_pass = self._choose_first_pass(request, self._heads.find(index))
         try:
             return first_pass, self._propose(index, request, first_pass)
         except ServerError as error:
@@ -62,7 +62,7 @@ class LegSearch:
     def build_bodies(self, index: str, request: Request) -> list[dict[str, Any]]:
         """Return the bodies of the searches of the legs."""
         head = self._heads.find(index)
-        first_pass = self._choose_first_pass(request)
+        first_pass = self._choose_first_pass(request, head)
         reach = self._choose_reach(index, request, first_pass)
         searches = legs.build_searches(self._server.engine, request, reach, head, first_pass)
         return [search.body for search in searches.values()]
@@ -84,7 +84,7 @@ class LegSearch:
             reason = "were not scored by the server, which runs no scripts"
             remedy = "allow inline scripts (script.allowed_types and script.allowed_contexts)"
         return [
-            f"{count} of {len(proposals.best_spans)} passages {reason}, so their token codes were "
+            f"{count} of {len(proposals.best_spans)} passages {reason}, so their word codes were "
             f"fetched, which take several times as many bytes: {remedy}"
         ]
 
@@ -106,10 +106,11 @@ class LegSearch:
                 ) from error
             raise
 
-    def _choose_first_pass(self, request: Request) -> FirstPass:
+    def _choose_first_pass(self, request: Request, head: ServerIndex) -> FirstPass:
         return choose_first_pass(
             self._server.engine,
             request,
+            head.spec,
             is_wide=legs.is_wide(request),
             allows_scripts=self._allows_scripts,
         )

@@ -19,7 +19,7 @@ from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import Key, Request
 
 BATCH_PASSAGES = 500
-"""Passages in one further request: their token codes are 16 MB."""
+"""Passages in one further request: their word codes are 16 MB."""
 
 
 def build_searches(

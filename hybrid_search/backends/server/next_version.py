@@ -20,10 +20,10 @@ from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import IndexInfo, IndexSpec, check_spec
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import IndexStoreError, ServerError, UsageError
-from hybrid_search.text import token_codes, window_policy
+from hybrid_search.text import window_policy, word_codes
 
 PAGE = 200
-"""Passages in one page: 7 MB of token codes."""
+"""Passages in one page: 7 MB of word codes."""
 
 Rehash = Callable[[str, IndexSpec], str]
 
@@ -57,7 +57,7 @@ class NextVersion:
         return ServerWriter(self._server, self.new, self._options, published=False)
 
     def copy(self, rehash: Rehash, report: Callable[[int], None]) -> None:
-        """Copy every passage with its token codes; the vectors are made from these anew.
+        """Copy every passage with its word codes; the vectors are made from these anew.
 
         Args:
             rehash: Turns a document's source hash into its hash under the new spec.
@@ -132,9 +132,9 @@ class NextVersion:
         for hit in self._iterate_hits():
             source = hit["_source"]
             codes = passage_codec.decode_codes(hit)
-            if not token_codes.is_sound(codes, self.new.spec.dimension):
+            if not word_codes.is_sound(codes, self.new.spec.dimension):
                 raise IndexStoreError(
-                    f"the token codes of passage {hit['_id']!r} are damaged or missing: "
+                    f"the word codes of passage {hit['_id']!r} are damaged or missing: "
                     f"hybrid-search verify --index {self.new.alias} --repair"
                 )
             derived_fields = passage_codec.derive_fields(

@@ -18,10 +18,10 @@ from hybrid_search.backends.server.short_codes import ShortCodes
 from hybrid_search.backends.turn_layout import build_layout, read_speakers
 from hybrid_search.backends.types import IndexSpec, Key, PassageContent, StoredPassage
 from hybrid_search.errors import IndexStoreError
-from hybrid_search.text import token_codes, window_policy
+from hybrid_search.text import window_policy, word_codes
 from hybrid_search.text.dates import find_call_date
 from hybrid_search.text.filters import Scalar, read_typed_values
-from hybrid_search.text.types import Entry, TokenCodes
+from hybrid_search.text.types import Entry, WordCodes
 
 
 def passage_id(document_id: str, ordinal: int) -> str:
@@ -73,7 +73,7 @@ def build_source(
 
 
 def encode_turns(turns: Iterable[tuple[int, str | None]]) -> list[str]:
-    """Return the turns of `TokenCodes` as a column holds them: ``0:agent``, ``7`` for nobody."""
+    """Return the turns of `WordCodes` as a column holds them: ``0:agent``, ``7`` for nobody."""
     return [str(first) if name is None else f"{first}:{name}" for first, name in turns]
 
 
@@ -105,7 +105,7 @@ def describe_metadata(metadata: Mapping[str, Any], layout: str) -> dict[str, Any
 
 
 def derive_fields(
-    codes: TokenCodes,
+    codes: WordCodes,
     start: int,
     policy: str,
     text: str,
@@ -113,27 +113,27 @@ def derive_fields(
     *,
     with_short_codes: bool = True,
 ) -> dict[str, Any]:
-    """Return the fields that follow from a passage's token codes.
+    """Return the fields that follow from a passage's word codes.
 
     They are the codes themselves, the short codes if the index has them, and the covering spans of
     `policy` with their words and vectors, written as `graph` says.
     """
     spans = build_window_fields(codes, start, policy, text, graph)
     return {
-        "tokens": pybase64.b64encode_as_string(token_codes.to_bytes(codes)),
+        "tokens": pybase64.b64encode_as_string(word_codes.to_bytes(codes)),
         **({"short_codes": encode_short_codes(codes)} if with_short_codes else {}),
         "span_count": len(spans),
         "spans": spans,
     }
 
 
-def encode_short_codes(codes: TokenCodes) -> str:
-    """Return the short codes that belong to token codes, in base64."""
+def encode_short_codes(codes: WordCodes) -> str:
+    """Return the short codes that belong to word codes, in base64."""
     return pybase64.b64encode_as_string(short_codes.to_bytes(short_codes.shorten(codes)))
 
 
 def build_window_fields(
-    codes: TokenCodes, start: int, policy: str, text: str, graph: GraphVectors
+    codes: WordCodes, start: int, policy: str, text: str, graph: GraphVectors
 ) -> list[dict[str, Any]]:
     """Return the covering spans: start and end in the document, the words, and the unit vector.
 
@@ -175,19 +175,19 @@ def hit_key(hit: Mapping[str, Any]) -> str:
     return passage_id(hit["fields"]["document_id"][0], hit["fields"]["ordinal"][0])
 
 
-def decode_codes(hit: Mapping[str, Any]) -> TokenCodes:
-    """Return the token codes of a hit of a search with `request_bodies.CODES`.
+def decode_codes(hit: Mapping[str, Any]) -> WordCodes:
+    """Return the word codes of a hit of a search with `request_bodies.CODES`.
 
     If they are damaged, or are missing because the index was copied without them, the result is
-    `token_codes.UNREADABLE`.
+    `word_codes.UNREADABLE`.
     """
-    codes = token_codes.read(_decode_column(hit, "tokens"))
+    codes = word_codes.read(_decode_column(hit, "tokens"))
     turns = decode_turns(hit)
     return replace(codes, turns=turns) if turns else codes
 
 
-def read_codes(hits: Iterable[Mapping[str, Any]]) -> dict[Key, TokenCodes]:
-    """Return the token codes of hits by key."""
+def read_codes(hits: Iterable[Mapping[str, Any]]) -> dict[Key, WordCodes]:
+    """Return the word codes of hits by key."""
     return {hit_key(hit): decode_codes(hit) for hit in hits}
 
 
@@ -210,7 +210,7 @@ def _decode_column(hit: Mapping[str, Any], name: str) -> bytes:
         return b""
 
 
-def build_stored_passage(id_: str, bm25: float, codes: TokenCodes) -> StoredPassage:
+def build_stored_passage(id_: str, bm25: float, codes: WordCodes) -> StoredPassage:
     """Return everything that the score of a passage is computed from."""
     return StoredPassage(id_, *parse_passage_id(id_), bm25, codes)
 

@@ -23,7 +23,7 @@ BY_WORDS = (300, 1500)
 
 A graph search misses passages among near duplicates, and BM25 proposes a passage in a tenth of the
 time. What is known of the BM25 scores of all others is that they are less, so the more passages it
-proposes, the fewer token codes are fetched.
+proposes, the fewer word codes are fetched.
 """
 
 MOST_PROPOSED = 10_000

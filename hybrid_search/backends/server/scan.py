@@ -29,10 +29,10 @@ from hybrid_search.backends.types import (
 from hybrid_search.errors import ServerError
 
 PAGE_PASSAGES = 5000
-"""Passages in a page without texts and token codes: 1 MB."""
+"""Passages in a page without texts and word codes: 1 MB."""
 
 PAGE_CODES = 200
-"""Passages in a page with token codes: 7 MB."""
+"""Passages in a page with word codes: 7 MB."""
 
 PAGE_CONTENTS = 1000
 """Passages in a page with texts and metadata: 1 MB."""
@@ -43,10 +43,10 @@ SCANNED_COLUMNS = [*request_bodies.CODES["docvalue_fields"], "start"]
 NO_VECTORS = Fault("vectors", "none of its spans has a vector on the server")
 NO_CODES = Fault(
     "codes",
-    "its token codes are missing: a partial update or a copy by the server loses them, since "
+    "its word codes are missing: a partial update or a copy by the server loses them, since "
     "they are not in _source",
 )
-OTHER_SHORT_CODES = Fault("vectors", "its short codes are not those of its token codes")
+OTHER_SHORT_CODES = Fault("vectors", "its short codes are not those of its word codes")
 
 EVERYTHING: Mapping[str, Any] = {"match_all": {}}
 
@@ -59,7 +59,7 @@ UNFINDABLE = {
 """Matches passages that have spans but no vector: the span leg never finds them."""
 
 CODELESS = {"bool": {"must_not": [{"exists": {"field": "tokens"}}]}}
-"""Matches passages that were written without token codes, which no search can score."""
+"""Matches passages that were written without word codes, which no search can score."""
 
 
 def iterate_hits(
@@ -124,7 +124,7 @@ def iterate_passages(
 ) -> Iterator[ListedPassage]:
     """Yield all passages, with the fault of those that have no vectors, or no or damaged codes.
 
-    Token codes and short codes are only read with `full`.
+    Word codes and short codes are only read with `full`.
     """
     unfindable_keys = set(_list_keys(server, index, UNFINDABLE))
     codeless_keys = set(_list_keys(server, index, CODELESS))
@@ -156,7 +156,7 @@ def scan_codes(
     after: Position = None,
     written_since: datetime | None = None,
 ) -> Iterator[ScannedPassage]:
-    """Yield all passages behind the position `after` with their token codes.
+    """Yield all passages behind the position `after` with their word codes.
 
     With `written_since` only those that were written then or later.
     """
@@ -198,7 +198,7 @@ def read_documents(
 
 
 def _find_code_faults(hit: Mapping[str, Any], index: aliases.ServerIndex) -> list[Fault]:
-    """Return the fault of a passage's token codes, else that of its short codes."""
+    """Return the fault of a passage's word codes, else that of its short codes."""
     tokens = passage_codec.decode_codes(hit)
     fault = find_codes_fault(tokens, index.spec.dimension)
     if fault:

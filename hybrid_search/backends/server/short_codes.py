@@ -1,6 +1,6 @@
 """Short codes of a passage on a server: from them its best span is estimated.
 
-The token codes of a passage take some 33 KB of an answer, in base64, and its short codes 7. They
+The word codes of a passage take some 33 KB of an answer, in base64, and its short codes 7. They
 have each word's vector in two bits a number and its length, the inverse length of every span, and
 the probabilities of clause boundaries. So cosines and priors of all spans are computed as in the
 exact step (`text.spans`, `text.span_prior`), and differ by the rounding of vectors alone. An error
@@ -16,10 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid_search.backends.server import two_bit_codes
-from hybrid_search.text import spans, token_codes
+from hybrid_search.text import spans, word_codes
 from hybrid_search.text.span_filter import SpanFilter, find_words_of
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Bytes, Floats, TokenCodes
+from hybrid_search.text.types import Bytes, Floats, WordCodes
+from hybrid_search.text.word_vectors import inverse_norms
 
 STEPS = 32
 """Steps of a rounded length in an octave: it is off by at most 1.1%."""
@@ -45,8 +46,8 @@ class ShortCodes:
             product of a vector and what its codes stand for.
         counts: uint8 ``[words]``: how many spans begin at each word.
         inverse_norms: uint8 ``[spans]``: the rounded inverse lengths of the spans' vectors.
-        boundaries: uint8 ``[words]``: those of the token codes, None if these have none.
-        turns: Those of the token codes, which are not stored with the short codes.
+        boundaries: uint8 ``[words]``: those of the word codes, None if these have none.
+        turns: Those of the word codes, which are not stored with the short codes.
     """
 
     codes: Bytes
@@ -76,19 +77,18 @@ class Estimates:
     doubts: Floats
 
 
-def shorten(tokens: TokenCodes) -> ShortCodes:
-    """Return the short codes of a passage; its token codes must be sound."""
-    sums = spans.running_sums(token_codes.vectors(tokens))
-    word_vectors = sums[tokens.words[:, 3]] - sums[tokens.words[:, 2]]
-    lengths: Floats = np.linalg.norm(word_vectors, axis=1)
-    unit_vectors = word_vectors * spans.inverse(lengths)[:, None]
+def shorten(tokens: WordCodes) -> ShortCodes:
+    """Return the short codes of a passage; its word codes must be sound."""
+    vectors = word_codes.vectors(tokens)[tokens.rows]
+    lengths: Floats = np.linalg.norm(vectors, axis=1)
+    unit_vectors = vectors * spans.inverse(lengths)[:, None]
     codes = two_bit_codes.encode(unit_vectors)
     own_products = two_bit_codes.multiply_own(codes, unit_vectors)
     return ShortCodes(
         codes,
         _round_lengths(lengths * spans.inverse(own_products)),
         tokens.counts,
-        _round_lengths(tokens.inverse_norms.astype(np.float32)),
+        _round_lengths(inverse_norms(tokens)),
         tokens.boundaries,
     )
 
@@ -137,8 +137,8 @@ def read(data: bytes) -> ShortCodes | None:
     )
 
 
-def belong_to(short_codes: ShortCodes, tokens: TokenCodes) -> bool:
-    """Return whether short codes are those of sound token codes, but for another rounding."""
+def belong_to(short_codes: ShortCodes, tokens: WordCodes) -> bool:
+    """Return whether short codes are those of sound word codes, but for another rounding."""
     expected = shorten(tokens)
     if short_codes.codes.shape != expected.codes.shape:
         return False
@@ -218,13 +218,10 @@ def _estimate_nearness(
 def _estimate_cosines(query: Floats, passages: Sequence[ShortCodes], counts: Bytes) -> Floats:
     """Return about the cosines of all spans of all passages, float32 ``[spans]``."""
     lengths = np.concatenate([passage.lengths for passage in passages])
-    inverse_norms = np.concatenate([passage.inverse_norms for passage in passages])
+    norms = np.concatenate([passage.inverse_norms for passage in passages])
     codes = np.concatenate([passage.codes for passage in passages])
     products = two_bit_codes.multiply(codes, query) * _DECODED[lengths]
-    words = np.arange(len(counts), dtype=np.int32)
-    return spans.cosines(
-        products, np.stack([words, words + 1], axis=1), counts, _DECODED[inverse_norms]
-    )
+    return spans.cosines(products, np.arange(len(counts)), counts, _DECODED[norms])
 
 
 def _differ_by_rounding(lengths: Bytes, others: Bytes) -> bool:

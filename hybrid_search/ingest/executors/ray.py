@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from hybrid_search.cluster.actors import Actors
-from hybrid_search.encoder import prior_file
+from hybrid_search.encoder import codebook_file, prior_file
 from hybrid_search.encoder.base import Encoder, EncoderInfo
 from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import ModelError
@@ -20,6 +20,7 @@ from hybrid_search.ingest.encode import encode_or_isolate
 from hybrid_search.ingest.executors.base import T
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import EncodingOrError
+from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.span_prior import SpanPrior
 
 THREADS = 1
@@ -97,6 +98,10 @@ class RayExecutor:
     def load_prior(self, dimension: int) -> SpanPrior | None:
         """Return the model's span prior for a dimension, if it has one."""
         return prior_file.load(self._folder, dimension)
+
+    def load_codebook(self, dimension: int) -> Codebook:
+        """Return the model's codebook for a dimension."""
+        return codebook_file.load(self._folder, dimension)
 
     def __enter__(self) -> Self:
         return self

@@ -143,7 +143,7 @@ def check_index_model(settings: Settings, name: str, info: IndexInfo) -> Check:
         if spec.dimension in full_encoder.info.sizes
         else full_encoder
     )
-    check_spec(name, spec, IndexSpec.from_encoder(index_encoder.info, spec.policy))
+    check_spec(name, spec, IndexSpec.from_encoder(index_encoder.info, spec.policy, spec.codes))
     counts = f"{info.documents:,} documents, {info.passages:,} passages, {info.spans:,} spans"
     return ok("index", f"{name!r}: {counts}, written by {spec.model} in {spec.precision}")
 

@@ -14,8 +14,8 @@ from hybrid_search.config import DEFAULT_GRAPH_DIMENSION, DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.maintenance.plan.sample import DocumentPassage, Sample
 from hybrid_search.search import phrase_vector
-from hybrid_search.text import spans, window_policy
-from hybrid_search.text.types import Floats, TokenCodes
+from hybrid_search.text import window_policy, word_codes
+from hybrid_search.text.types import Floats, WordCodes
 
 POLICIES = ("20/1", "12/1", "6/1", DEFAULT_POLICY, "4/1", "3/1")
 """The policies that are compared, from few vectors to many."""
@@ -28,10 +28,11 @@ WORDS = (3, 5, 2, 8, 4)
 """Number of phrases that are drawn from the sample, and how many words they have, in turn."""
 
 DEPTH = 10
-TIE = 1e-3
+TIE = 4e-3
 """Cosines that differ by less count as equal.
 
-Stored norms are rounded to half of it, and transcripts repeat themselves.
+Stored norms are rounded to half a step of 250 of the sum of their words' lengths, which is all of
+it if a norm is half of the sum; and transcripts repeat themselves.
 """
 
 SHARE = 0.025
@@ -60,9 +61,7 @@ class Recall:
 def compare(encoder: Encoder, sample: Sample, policies: Sequence[str] = POLICIES) -> list[Recall]:
     """Return the recall of each policy on the first passages of a sample."""
     numbers = [
-        number
-        for number, passage_codes in enumerate(sample.codes)
-        if len(passage_codes.inverse_norms)
+        number for number, passage_codes in enumerate(sample.codes) if len(passage_codes.norms)
     ][:PASSAGES]
     codes = [sample.codes[number] for number in numbers]
     queries = np.array(
@@ -89,24 +88,17 @@ def draw_phrases(document_passages: Sequence[DocumentPassage]) -> list[str]:
     return phrases
 
 
-def exhaustive_cosines(token_codes: TokenCodes, queries: Floats) -> Floats:
+def exhaustive_cosines(codes: WordCodes, queries: Floats) -> Floats:
     """Return the best cosine of any span of a passage with each query, float32 ``[queries]``.
 
     `queries` are float32 ``[queries, dimension]``.
     """
-    sums = spans.running_sums(
-        (token_codes.codes.astype(np.float32) @ queries.T) * token_codes.scales[:, None]
-    )
-    first, last = spans.bounds(token_codes.counts)
-    cosines = (
-        sums[token_codes.words[last, 3]] - sums[token_codes.words[first, 2]]
-    ) * token_codes.inverse_norms[:, None].astype(np.float32)
-    best: Floats = cosines.max(axis=0)
+    best: Floats = word_codes.cosines_with_many(queries, codes).max(axis=0)
     return best
 
 
 def _measure_policy(
-    policy: str, codes: Sequence[TokenCodes], queries: Floats, exact: Floats, words: int
+    policy: str, codes: Sequence[WordCodes], queries: Floats, exact: Floats, words: int
 ) -> Recall:
     """Return the recall of one policy; `exact` is float32 ``[passages, queries]``."""
     vectors = [

@@ -9,13 +9,13 @@ from itertools import islice
 
 from hybrid_search.backends.server import short_codes
 from hybrid_search.encoder import passage_codes
-from hybrid_search.encoder.base import Encoder, span_prior
+from hybrid_search.encoder.base import Encoder, codebook, span_prior
 from hybrid_search.errors import InputError, UsageError
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search import span_search
-from hybrid_search.text import passages, token_codes
-from hybrid_search.text.types import Document, Passage, TokenCodes
+from hybrid_search.text import passages, word_codes
+from hybrid_search.text.types import Document, Passage, WordCodes
 
 DOCUMENTS = 1000
 SECONDS = 15.0
@@ -32,25 +32,22 @@ class Sample:
         documents: Number of documents.
         skipped: Lines that were no valid documents.
         passages: Each passage with its document.
-        codes: The token codes of each passage.
+        codes: The word codes of each passage.
+        tokens: Number of tokens that were encoded.
         seconds: How long the encoder took.
     """
 
     documents: int
     skipped: int
     passages: Sequence[DocumentPassage]
-    codes: Sequence[TokenCodes]
+    codes: Sequence[WordCodes]
+    tokens: int
     seconds: float
 
     @property
     def words(self) -> int:
         """Number of words; those that two passages share count once."""
         return sum(int((passage_codes.counts > 0).sum()) for passage_codes in self.codes)
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens of all passages."""
-        return sum(len(passage_codes.codes) for passage_codes in self.codes)
 
     @property
     def short_code_bytes(self) -> int:
@@ -62,8 +59,8 @@ class Sample:
 
     @property
     def code_bytes(self) -> int:
-        """Size of the token codes as they are stored."""
-        return sum(len(token_codes.to_bytes(passage_codes)) for passage_codes in self.codes)
+        """Size of the word codes as they are stored."""
+        return sum(len(word_codes.to_bytes(passage_codes)) for passage_codes in self.codes)
 
 
 def take_sample(
@@ -81,29 +78,26 @@ def take_sample(
     """
     encoder.encode(["a warm-up, so that what happens only once is not timed"])
     skipped: list[SourceLine] = []
-    document_passages, codes, encode_seconds, count = (
-        list[DocumentPassage](),
-        list[TokenCodes](),
-        0.0,
-        0,
-    )
+    document_passages, codes = list[DocumentPassage](), list[WordCodes]()
+    encode_seconds, count, tokens = 0.0, 0, 0
     document_iterator = islice(_read_documents(lines, skipped), most)
     seconds = SECONDS if seconds is None else seconds
     while encode_seconds < seconds and (block := _next_block(document_iterator)):
         count += len({id(document) for document, _ in block})
         for start in range(0, len(block), span_search.ENCODE_PASSAGES):
-            block_codes, spent = _encode_timed(
+            block_codes, block_tokens, spent = _encode_timed(
                 encoder, block[start : start + span_search.ENCODE_PASSAGES]
             )
             codes += block_codes
+            tokens += block_tokens
             encode_seconds += spent
         document_passages += block
-    if not any(len(passage_codes.codes) for passage_codes in codes):
+    if not any(len(passage_codes.words) for passage_codes in codes):
         raise UsageError(
             f"the sample has no words: {count} documents and {len(skipped)} lines "
             "that are not documents were read; give other files"
         )
-    return Sample(count, len(skipped), document_passages, codes, encode_seconds)
+    return Sample(count, len(skipped), document_passages, codes, tokens, encode_seconds)
 
 
 def _read_documents(lines: Iterable[SourceLine], skipped: list[SourceLine]) -> Iterator[Document]:
@@ -130,8 +124,8 @@ def _next_block(document_iterator: Iterator[Document]) -> list[DocumentPassage]:
 
 def _encode_timed(
     encoder: Encoder, block: Sequence[DocumentPassage]
-) -> tuple[list[TokenCodes], float]:
-    """Return the token codes of passages, and the seconds that the encoder took."""
+) -> tuple[list[WordCodes], int, float]:
+    """Return the word codes of passages, their tokens, and the seconds that the encoder took."""
     texts = [
         text
         for document, passage in block
@@ -142,7 +136,7 @@ def _encode_timed(
     elapsed = time.perf_counter() - started_at
     passages = [passage for _, passage in block]
     passage_texts = [document.text[passage.start : passage.end] for document, passage in block]
-    codes = passage_codes.pack_token_codes(
-        passage_texts, passages, encodings, encoder.info.dimension, span_prior(encoder)
+    codes = passage_codes.pack_word_codes(
+        passage_texts, passages, encodings, codebook(encoder), prior=span_prior(encoder)
     )
-    return codes, elapsed
+    return codes, sum(len(encoding.offsets) for encoding in encodings), elapsed

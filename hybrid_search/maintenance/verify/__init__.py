@@ -51,7 +51,7 @@ def verify(
         encoder: The model that wrote it.
         index: Name of the index.
         sample: Number of documents to encode again.
-        full: Read all token codes, and compare the segments with them.
+        full: Read all word codes, and compare the segments with them.
         repair: Mend first what the index itself has the data for. Implies `full`; without it
             nothing is changed.
         salvage: What became of the file when it was mended (`salvage_file`), to be reported.
@@ -67,7 +67,7 @@ def verify(
             f"sample is {sample}: it must be 0 or more, the number of documents to encode again"
         )
     spec, _ = backend.read_head(index)
-    check_spec(index, spec, IndexSpec.from_encoder(encoder.info, spec.policy))
+    check_spec(index, spec, IndexSpec.from_encoder(encoder.info, spec.policy, spec.codes))
     verification = Verification(index, spec.precision, encoder.info.precision)
     if salvage:
         verification.add_salvage(salvage)

@@ -19,10 +19,15 @@ from hybrid_search.backends.types import (
     Request,
 )
 from hybrid_search.encoder import passage_codes
-from hybrid_search.encoder.base import Encoder
+from hybrid_search.encoder.base import Encoder, codebook
 from hybrid_search.maintenance.verify.report import Verification
-from hybrid_search.text import passages, spans, token_codes
-from hybrid_search.text.types import Document, Floats, Passage, TokenCodes, Turn
+from hybrid_search.text import passages, spans, word_codes
+from hybrid_search.text.codebook import Codebook
+from hybrid_search.text.residual_codes import BITS
+from hybrid_search.text.types import Document, Floats, Passage, PassageTokens, Turn, WordCodes
+
+FINEST = max(BITS)
+"""The bits in which a fresh encoding is compared: nearly the vectors themselves."""
 
 BLOCK = 64
 """Passages that are read and encoded together, so that a document of 5 MB takes no more memory."""
@@ -57,11 +62,11 @@ def compare_document(
         verification.encoded_passages += len(block)
         for row, codes, fresh in zip(
             block,
-            _fetch_token_codes(backend, index, block),
-            passage_codes.encode_passages(encoder, document, block_passages),
+            _fetch_word_codes(backend, index, block),
+            passage_codes.encode_tokens(encoder, document, block_passages),
             strict=True,
         ):
-            for fault in _find_faults(codes, fresh, verification):
+            for fault in _find_faults(codes, fresh, codebook(encoder), verification):
                 verification.add(row.document_id, row.ordinal, fault)
 
 
@@ -164,44 +169,40 @@ def _join_passages(
     )
 
 
-def _fetch_token_codes(
+def _fetch_word_codes(
     backend: Backend, index: str, rows: Sequence[ListedPassage]
-) -> list[TokenCodes]:
-    """Return the token codes of each passage, or `UNREADABLE`."""
+) -> list[WordCodes]:
+    """Return the word codes of each passage, or `UNREADABLE`."""
     keys = [row.key for row in rows]
     empty_request = Request("", np.zeros(1, np.float32), len(keys), lexical=False, semantic=False)
     unscored = Candidates(dict.fromkeys(keys, 0.0))  # so that nobody computes a BM25 score
     stored = backend.complete_candidates(index, empty_request, keys, unscored)
     codes_by_key = {passage.key: passage.tokens for passage in stored}
-    return [codes_by_key.get(key, token_codes.UNREADABLE) for key in keys]
+    return [codes_by_key.get(key, word_codes.UNREADABLE) for key in keys]
 
 
 def _find_faults(
-    codes: TokenCodes, fresh: TokenCodes, verification: Verification
+    codes: WordCodes, fresh: PassageTokens, used: Codebook, verification: Verification
 ) -> Iterator[Fault]:
-    if codes is token_codes.UNREADABLE:
-        yield Fault("codes", "its token codes are damaged or missing")
-    elif not np.array_equal(codes.words[:, :2], fresh.words[:, :2]) or not np.array_equal(
+    if codes is word_codes.UNREADABLE:
+        yield Fault("codes", "its word codes are damaged or missing")
+    elif not np.array_equal(codes.words, fresh.words[:, :2]) or not np.array_equal(
         codes.counts, fresh.counts
     ):
         yield Fault("offsets", _describe_offsets(codes, fresh))
-    elif not np.array_equal(codes.words, fresh.words) or codes.codes.shape != fresh.codes.shape:
-        yield Fault(
-            "codes",
-            f"codes of {len(codes.codes)} tokens are stored, and its text has "
-            f"{len(fresh.codes)} tokens, or they belong to other words",
-        )
-    elif not token_codes.has_own_norms(codes):
-        yield Fault("codes", "its norms do not fit its token codes: one or the other is damaged")
+    elif not np.array_equal(codes.rows, word_codes.sum_rows(fresh)[1]):
+        yield Fault("codes", "its codes have other rows than its text has tokens between words")
+    elif not word_codes.has_own_norms(codes):
+        yield Fault("codes", "its norms do not fit its word codes: one or the other is damaged")
     elif fault := verification.check_difference(
-        float(cosine_differences(codes, fresh).max(initial=0.0))
+        float(excess_differences(codes, fresh, used).max(initial=0.0))
     ):
         yield fault
 
 
-def _describe_offsets(codes: TokenCodes, fresh: TokenCodes) -> str:
+def _describe_offsets(codes: WordCodes, fresh: PassageTokens) -> str:
     """Return a sentence about the first word whose stored offsets are wrong."""
-    pairs = zip(codes.words[:, :2].tolist(), fresh.words[:, :2].tolist(), strict=False)
+    pairs = zip(codes.words.tolist(), fresh.words[:, :2].tolist(), strict=False)
     number, (stored_bounds, actual_bounds) = next(
         ((number, pair) for number, pair in enumerate(pairs) if pair[0] != pair[1]),
         (-1, ([0, 0], [0, 0])),
@@ -217,15 +218,36 @@ def _describe_offsets(codes: TokenCodes, fresh: TokenCodes) -> str:
     )
 
 
-def cosine_differences(codes: TokenCodes, fresh: TokenCodes) -> Floats:
+ROUNDINGS = 2
+"""How many times more than those of the fresh vector codes of the same words may have lost.
+
+Two runs of a model differ a little, and then fall on other levels.
+"""
+
+
+def excess_differences(codes: WordCodes, fresh: PassageTokens, used: Codebook) -> Floats:
+    """Return by how much spans differ beyond what rounding costs, float32 ``[spans]``, 0..2.
+
+    Args:
+        codes: What is stored of a passage.
+        fresh: The same passage encoded again.
+        used: The codebook of the model.
+    """
+    finest, rounded = (word_codes.pack(fresh, used, bits) for bits in (FINEST, codes.bits))
+    lost = cosine_differences(rounded, finest)
+    return np.maximum(cosine_differences(codes, finest) - ROUNDINGS * lost, 0.0)
+
+
+def cosine_differences(codes: WordCodes, fresh: WordCodes) -> Floats:
     """Return 1 - cosine between each span's stored and fresh vector, float32 ``[spans]``, 0..2.
 
     A span without tokens has 0.
     """
     first, last = spans.bounds(codes.counts)
-    begin, end = codes.words[first, 2], codes.words[last, 3]
-    sums = (spans.running_sums(token_codes.vectors(coded)) for coded in (codes, fresh))
-    stored_vectors, fresh_vectors = (running[end] - running[begin] for running in sums)
+    sums = (spans.running_sums(word_codes.vectors(coded)) for coded in (codes, fresh))
+    stored_vectors, fresh_vectors = (
+        running[codes.rows[last] + 1] - running[codes.rows[first]] for running in sums
+    )
     lengths = np.linalg.norm(stored_vectors, axis=1) * np.linalg.norm(fresh_vectors, axis=1)
     cosines = np.einsum("ij,ij->i", stored_vectors, fresh_vectors) * spans.inverse(lengths)
     distances: Floats = np.where(lengths > 0, np.maximum(1.0 - cosines, 0.0), 0.0).astype(

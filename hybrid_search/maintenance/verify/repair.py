@@ -1,6 +1,6 @@
-"""Mend what can be mended from what an index itself holds: segments and token codes.
+"""Mend what can be mended from what an index itself holds: segments and word codes.
 
-A segment is made again from token codes. A document with damaged codes is encoded again from its
+A segment is made again from word codes. A document with damaged codes is encoded again from its
 stored text and written in its own place, with the same source hash.
 """
 
@@ -124,7 +124,7 @@ def _encode_document(
     for start in range(0, len(passages), BLOCK):
         block = passages[start : start + BLOCK]
         for passage, codes in zip(
-            block, passage_codes.encode_passages(encoder, document, block), strict=True
+            block, passage_codes.encode_passages(encoder, document, block, spec.codes), strict=True
         ):
             windows = len(window_policy.window_bounds(codes.counts, spec.policy))
             yield Entry(document, source_hash, len(passages), passage, codes, windows)

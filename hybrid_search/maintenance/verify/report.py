@@ -14,10 +14,7 @@ FINDINGS = 1000
 REPAIR = "hybrid-search verify --index {} --repair mends it"
 
 EXACT = 0.0011
-"""The largest difference that int8 token codes made to any span's cosine.
-
-`hybrid_search.text.token_codes` has the measurement.
-"""
+"""The largest difference between two runs of a model in float32 or float16."""
 
 INT8 = 0.017
 """The largest difference between two runs of a model in int8.
@@ -58,8 +55,8 @@ class Verification:
         encoded_passages: Passages of the sample.
         repaired_documents: Documents that were written again, if a repair was asked for.
         salvaged_documents: Documents that were copied out of a damaged file, if a repair found one.
-        difference: The largest 1 - cosine between a span's stored and fresh vector, 0..2, among the
-            passages that are within `bound`.
+        difference: The largest 1 - cosine between a span's stored and fresh vector, 0..2, beyond
+            what rounding costs, among the passages that are within `bound`.
         other_precision: Passages beyond `bound` but within `INT8`: they were written in another
             precision than the index was made in.
         wrong: Number of faults of each kind.
@@ -131,7 +128,7 @@ class Verification:
         else:
             return Fault(
                 "codes",
-                f"a span's cosine is {difference:.4f} off by its stored token codes, "
+                f"a span's cosine is {difference:.4f} off by its stored word codes, "
                 f"and may be {self.bound:.4f}",
             )
         return None

@@ -9,7 +9,7 @@ from hybrid_search.phrases.grouping.types import ChosenSpans
 from hybrid_search.phrases.joined_passages import JoinedPassages, join_passages
 from hybrid_search.phrases.mention_choice import choose_rows
 from hybrid_search.phrases.types import Candidates, Integers, ScannedBlock
-from hybrid_search.text import spans, token_codes
+from hybrid_search.text import spans, word_codes
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
 
@@ -66,7 +66,7 @@ def find_similar(
     joined, damaged = join_passages(block, len(phrase), prior)
     if joined is None:
         return ChosenSpans.empty(len(phrase), damaged)
-    cosines = token_codes.cosines(phrase, joined.tokens)
+    cosines = word_codes.cosines(phrase, joined.tokens)
     near = np.flatnonzero(cosines >= least_cosine)
     first, last = (bounds[near] for bounds in spans.bounds(joined.tokens.counts))
     priors = np.zeros(len(near), np.float32) if joined.priors is None else joined.priors[near]
@@ -123,13 +123,11 @@ def _build(
 
 def _pool(joined: JoinedPassages, first: Integers, last: Integers) -> Floats:
     """Return the unit vector of each span, the mean of its tokens; zeros if it has none."""
-    tokens = joined.tokens
-    vectors = np.concatenate([token_codes.vectors(tokens), np.zeros_like(tokens.codes[:1])])
-    starts, ends = tokens.words[first, 2], tokens.words[last, 3]
-    # the sums of the tokens between two places: every second row is what lies between two spans
-    places = np.stack([starts, ends], axis=1).ravel()
+    vectors, rows = word_codes.vectors(joined.tokens), joined.tokens.rows
+    vectors = np.concatenate([vectors, np.zeros_like(vectors[:1])])
+    # the sums of the rows between two places: every second one is what lies between two spans
+    places = np.stack([rows[first], rows[last] + 1], axis=1).ravel()
     sums = np.add.reduceat(vectors, places)[::2] if len(places) else vectors[:0]
-    sums[starts >= ends] = 0.0
     return normalize_rows(sums)
 
 

@@ -24,7 +24,7 @@ from hybrid_search.phrases.grouping.word_tree import WordTree, find_words
 from hybrid_search.search.hit import TurnPlace
 from hybrid_search.search.phrase_vector import query_vectors
 from hybrid_search.search.span_content import parse_layout, read_turns
-from hybrid_search.text import token_codes
+from hybrid_search.text import word_codes
 from hybrid_search.text.types import Floats
 
 
@@ -84,7 +84,7 @@ class ContextReader:
             contents = self.backend.fetch_contents(self.index, keys)
             for passage in block.passages:
                 content = contents.get(passage.key)
-                is_sound = token_codes.is_sound(passage.tokens, self.dimension)
+                is_sound = word_codes.is_sound(passage.tokens, self.dimension)
                 if content is not None and not content.fault and is_sound:
                     yield passage, content
 
@@ -137,7 +137,8 @@ def pool_words(passage: ScannedPassage, start: int, end: int) -> Floats:
     words = passage.tokens.words
     first = int(np.searchsorted(words[:, 1], start - passage.start, side="right"))
     after = int(np.searchsorted(words[:, 0], end - passage.start, side="left"))
-    tokens = slice(int(words[first, 2]), int(words[max(first, after - 1), 3]))
-    vectors = passage.tokens.codes[tokens] * passage.tokens.scales[tokens, None]
+    rows = passage.tokens.rows
+    inside = slice(rows[first], rows[max(first, after - 1)] + 1)
+    vectors = word_codes.vectors(passage.tokens)[inside]
     unit: Floats = normalize_rows(vectors.sum(axis=0, dtype=np.float32, keepdims=True))[0]
     return unit

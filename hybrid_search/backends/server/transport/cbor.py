@@ -1,6 +1,6 @@
 """Decodes answers in CBOR (RFC 8949).
 
-500 passages with their token codes arrive a fifth sooner than in JSON, whose strings have to be
+500 passages with their word codes arrive a fifth sooner than in JSON, whose strings have to be
 searched for quotes on both sides.
 """
 

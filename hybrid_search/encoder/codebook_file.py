@@ -1,0 +1,74 @@
+"""The codebook of a model, read from ``codebook.npz``, which `export.codebook` writes.
+
+The file has one array, ``centroids``, int8 ``[centroids, dimension]``, for vectors in full. The
+centroids of smaller vectors are cut from it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from hybrid_search.encoder.model_folder import CODEBOOK, read_file, read_settings
+from hybrid_search.errors import ModelError
+from hybrid_search.text import codebook
+from hybrid_search.text.codebook import Codebook
+from hybrid_search.text.types import Codes
+
+MOST_CENTROIDS = 1 << 16
+"""The number of a centroid is stored in two bytes."""
+
+
+@lru_cache(maxsize=16)
+def load(folder: Path, dimension: int) -> Codebook:
+    """Return the codebook of a model folder for vectors of a dimension.
+
+    It is the plain one if the model has none. From now on this process can read codes that were
+    stored with it. Raises ModelError if the file cannot be read, or its array is of another shape.
+    """
+    centroids = _read_centroids(folder)
+    if centroids is None:
+        return codebook.plain(dimension)
+    return codebook.remember(Codebook.from_codes(centroids, dimension))
+
+
+@lru_cache(maxsize=16)
+def find_name(folder: Path) -> str:
+    """Return the name of the codebook of a model folder; raises ModelError, as `load` does."""
+    centroids = _read_centroids(folder)
+    return codebook.PLAIN_NAME if centroids is None else f"{codebook.identify(centroids):08x}"
+
+
+def _read_centroids(folder: Path) -> Codes | None:
+    """Return the centroids of a model folder, None if it has none.
+
+    A file that ``encoder.json`` does not list is ignored, as it may belong to a previous model. Its
+    digest is checked with the model's.
+
+    Raises:
+        ModelError: If it cannot be read, or its array has another shape or type.
+    """
+    path = folder / CODEBOOK
+    if not os.path.lexists(path):  # lexists: a dangling link must raise
+        return None
+    settings = read_settings(folder)
+    if CODEBOOK not in settings.sha256:
+        return None
+    remedy = "copy it again from where the model came from"
+    try:
+        with np.load(io.BytesIO(read_file(path)), allow_pickle=False) as arrays:
+            centroids = arrays["centroids"]
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelError(f"{path} cannot be used ({error!r}): {remedy}") from error
+    has_shape = centroids.ndim == 2 and centroids.shape[1] == settings.dimension
+    if not has_shape or centroids.dtype != np.int8 or not 0 < len(centroids) <= MOST_CENTROIDS:
+        raise ModelError(
+            f"{path} has centroids of shape {centroids.shape} and type {centroids.dtype}, and not "
+            f"int8 of {settings.dimension} numbers: {remedy}"
+        )
+    return np.ascontiguousarray(centroids)
