@@ -656,6 +656,17 @@ def test_an_ordinary_document_is_of_no_format(document: dict[str, Any]) -> None:
     assert recognise(json.dumps(document, indent=1).encode()) == []
 
 
+def test_a_head_that_ends_anywhere_and_half_a_character_do_not_hide_a_format() -> None:
+    entry = {"Content": "é\ud83d", "ParticipantId": "p", "Sentiment": "très négatif"}
+    data = json.dumps({"Transcript": [entry]}, ensure_ascii=False).encode("utf-8", "replace")
+    escaped = json.dumps({"Transcript": [entry]}).encode()
+    for whole in (data, escaped):
+        begin = whole.index(b'"Sentiment"')
+        assert all(
+            recognise(whole[:end]) == ["contact-lens"] for end in range(begin, len(whole) + 1)
+        )
+
+
 def test_the_second_line_of_a_file_does_not_count() -> None:
     lines = [json.dumps({"id": "a", "text": "x"}), json.dumps(CONTACT_LENS)]
     assert recognise("\n".join(lines).encode()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, BinaryIO
@@ -15,6 +16,9 @@ from hybrid_search.ingest.sources.records import parse_record
 
 MAX_LEVELS = 5
 """Levels of nested objects whose keys are used to recognise a file."""
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+"""Half of a character, which `from_json` refuses if the other half is missing."""
 
 Documents = Iterable[dict[str, Any]]
 
@@ -53,8 +57,9 @@ def find_paths(head: bytes) -> frozenset[str]:
 
     The file may be cut off. If it does not start with JSON, there are no paths.
     """
+    text = _SURROGATE.sub(r"\\n", head.decode("utf-8-sig", "replace"))  # only keys matter
     try:
-        value = from_json(head.removeprefix(b"\xef\xbb\xbf"), allow_partial="trailing-strings")
+        value = from_json(text, allow_partial="trailing-strings")
     except ValueError:
         return frozenset()
     return frozenset(_iterate_paths(value[:1] if isinstance(value, list) else value))
