@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import BinaryIO, TextIO
 
@@ -21,7 +22,7 @@ GOES_ON = "; reading goes on at the next line that opens an object"
 NEAR_END = 16
 """Characters at the end of the buffer where an error may be due to missing input."""
 
-_SPACE = " \t\r\n"
+_VALUE = re.compile(r"[^ \t\r\n\[\],\ufeff]")  # lists are flattened
 
 
 def read_lines(file: BinaryIO) -> Iterator[Record]:
@@ -66,13 +67,12 @@ class _Text:
 
     def find_value(self) -> bool:
         """Move to the next object or other value; return False at the end."""
-        while True:  # lists are flattened: skip their brackets and commas
-            while self.position < len(self.buffer):
-                if self.buffer[self.position] not in _SPACE + "[],\ufeff":
-                    return True
-                self.position += 1
+        while not (match := _VALUE.search(self.buffer, self.position)):
+            self.position = len(self.buffer)
             if not self._read():
                 return False
+        self.position = match.start()
+        return True
 
     def take_value(self) -> tuple[str, str | None]:
         """Return the value that starts here, or part of it and why it cannot be read."""
