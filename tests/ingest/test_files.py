@@ -145,7 +145,7 @@ def test_a_missing_file_and_an_empty_folder_are_errors_before_anything_begins() 
         files.check(["-", "nowhere.jsonl"], REJECTS)
     with pytest.raises(UsageError, match="source folder is a folder without files"):
         files.check(["folder"], REJECTS)
-    with pytest.raises(UsageError, match=r"no file matches folder/\*\.csv"):
+    with pytest.raises(UsageError, match=r"folder/\*\.csv matches no file"):
         files.check(["folder/*.csv"], REJECTS)
 
 

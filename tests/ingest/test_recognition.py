@@ -209,8 +209,8 @@ def test_objects_are_whole_wherever_the_pieces_of_a_file_end(
     documents = [{"id": str(n), "text": "é" * n, "n": n, "ok": True} for n in range(1, 30)]
     for chunk in range(1, 40):
         monkeypatch.setattr(json_texts, "CHUNK", chunk)
-        rows = json_texts.read_values(io.BytesIO(json.dumps(documents, indent=1).encode()))
-        assert [json.loads(data) for _, data, _ in rows] == documents
+        records = json_texts.read_values(io.BytesIO(json.dumps(documents, indent=1).encode()))
+        assert [json.loads(record.raw) for record in records] == documents
 
 
 def test_an_array_is_read_one_object_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,4 @@
-"""The filter query for the index of a server: only what servers compare as we do.
-
-Also in which parts an old OpenSearch is read.
-"""
+"""The filter query for the index of a server: only what servers compare as we do."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hybrid_search.ingest.sources import server_filter, server_reader
+from hybrid_search.ingest.sources import server_filter
 from tests.ingest.test_server_source import MAPPINGS
 
 PROPERTIES = MAPPINGS["properties"]
@@ -56,23 +53,3 @@ def test_indexes_that_map_a_field_differently_are_not_asked_for_it() -> None:
         server_filter.build_query({"id": "a"}, [PROPERTIES], by_id=False)
         == server_filter.EVERYTHING
     )
-
-
-def test_an_old_opensearch_is_read_shard_by_shard() -> None:
-    class OldServer:
-        engine, version = "opensearch", (2, 12, 0)
-
-        def request(self, method: str, path: str, **options: Any) -> Any:
-            assert (method, path) == ("GET", "/raw/_settings/index.number_of_shards")
-            settings_by_index = {
-                "raw-2": {"settings": {"index.number_of_shards": "1"}},
-                "raw-1": {"settings": {"index.number_of_shards": "2"}},
-            }
-            return options["read"](settings_by_index)
-
-    views = list(server_reader._views(OldServer(), "raw"))  # type: ignore[arg-type]
-    assert views == [
-        ("raw-1", "_shards:0", ["_doc"]),
-        ("raw-1", "_shards:1", ["_doc"]),
-        ("raw-2", "_shards:0", ["_doc"]),
-    ]

@@ -75,8 +75,8 @@ def call(number: int, **more: Any) -> dict[str, Any]:
     return {"body": f"I want a refund for order {number}.", **more}
 
 
-def pits(server: Server) -> int:
-    """Return how many points in time (and scrolls) are open."""
+def count_scrolls(server: Server) -> int:
+    """Return how many scrolls are open."""
     nodes = server.request("GET", "/_nodes/stats/indices/search")["nodes"].values()
     return sum(int(node["indices"]["search"]["open_contexts"]) for node in nodes)
 
@@ -102,7 +102,7 @@ class RecordingServer:
         return getattr(self.inner, name)
 
     def request(self, method: str, path: str, **options: Any) -> Any:
-        if path == "/_search":
+        if method == "POST" and path.endswith(("/_search", "/_search/scroll")):
             if len(self.searches) == self.fail_after:
                 raise ServerError("no answer for a test", 400)
             self.searches.append(options["body"])
@@ -119,14 +119,12 @@ def test_every_document_is_read_once_from_all_shards_page_by_page(
         documents = read(recorder, index)
     assert sorted(int(document["id"]) for document in documents) == list(range(MANY))
     assert len(recorder.searches) >= 3
-    assert pits(server) == 0
+    assert count_scrolls(server) == 0
 
 
 @pytest.mark.server
 def test_what_is_written_meanwhile_is_not_seen(server: Server) -> None:
-    with make_raw_index(
-        server, {str(n): call(n) for n in range(MANY)}, shards=1
-    ) as index:  # of several, an old OpenSearch reads each at its own moment
+    with make_raw_index(server, {str(n): call(n) for n in range(MANY)}) as index:
         lines = ForeignIndex(index, BODY).lines(server)
         next(lines)
         write_documents(
@@ -216,41 +214,51 @@ def test_a_document_without_the_text_is_refused_with_its_id_as_the_place(server:
 
 
 @pytest.mark.server
-def test_the_point_in_time_is_closed_where_reading_fails_or_is_given_up(server: Server) -> None:
+def test_the_scroll_is_closed_where_reading_fails_or_is_given_up(server: Server) -> None:
     with make_raw_index(server, {str(n): call(n) for n in range(MANY)}) as index:
         with pytest.raises(ServerError, match="no answer for a test"):
             read(RecordingServer(server, fail_after=1), index)
-        assert pits(server) == 0
+        assert count_scrolls(server) == 0
         lines = ForeignIndex(index, BODY).lines(server)
         next(lines)
-        assert pits(server) > 0
+        assert count_scrolls(server) > 0
         lines.close()
-        assert pits(server) == 0
+        assert count_scrolls(server) == 0
 
 
 @pytest.mark.server
-def test_a_point_in_time_that_is_gone_says_what_to_do(server: Server) -> None:
+def test_a_scroll_that_is_gone_says_what_to_do(server: Server) -> None:
     with make_raw_index(server, {str(n): call(n) for n in range(MANY)}) as index:
-        lines = ForeignIndex(index, BODY).lines(PitClosingServer(server))
-        with pytest.raises(
-            IndexStoreError,
-            match=r"no longer has the point in time that was read.*run the same command again",
-        ):
+        lines = ForeignIndex(index, BODY).lines(ScrollClosingServer(server))
+        message = r"no longer has the moment of the index that was read.*run the same command again"
+        with pytest.raises(IndexStoreError, match=message):
             list(lines)
 
 
-class PitClosingServer(RecordingServer):
-    """A server that loses the point in time after the first page."""
+class ScrollClosingServer(RecordingServer):
+    """A server that loses the scroll after the first page."""
 
     def request(self, method: str, path: str, **options: Any) -> Any:
-        if path == "/_search" and self.searches:
-            pit = options["body"]["pit"]["id"]
-            endpoint = (
-                ("/_pit", {"id": pit})
-                if self.inner.engine == "elasticsearch"
-                else ("/_search/point_in_time", {"pit_id": [pit]})
-            )
-            self.inner.request("DELETE", endpoint[0], body=endpoint[1])
+        if (method, path) == ("POST", "/_search/scroll"):
+            body = {"scroll_id": options["body"]["scroll_id"]}
+            self.inner.request("DELETE", "/_search/scroll", body=body)
+        return super().request(method, path, **options)
+
+
+@pytest.mark.server
+def test_an_answer_that_was_lost_is_an_error_at_the_end(server: Server) -> None:
+    with make_raw_index(server, {str(n): call(n) for n in range(MANY)}) as index:
+        lines = ForeignIndex(index, BODY).lines(LosingServer(server))
+        with pytest.raises(IndexStoreError, match=r"left out 50 documents .*run the same command"):
+            list(lines)
+
+
+class LosingServer(RecordingServer):
+    """A server whose second page gets lost, so that the request is sent again."""
+
+    def request(self, method: str, path: str, **options: Any) -> Any:
+        if (method, path, len(self.searches)) == ("POST", "/_search/scroll", 1):
+            super().request(method, path, **options)
         return super().request(method, path, **options)
 
 

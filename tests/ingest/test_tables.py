@@ -5,15 +5,12 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import gzip
-import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +22,6 @@ from hybrid_search import connect
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources import arrow_tables, csv_tables, files
 from hybrid_search.ingest.sources.read_options import SAME, Columns, ReadOptions
-from hybrid_search.ingest.sources.records import Record
 from hybrid_search.ingest.types import SourceLine
 from tests.helpers.cli import invoke_cli
 
@@ -40,32 +36,6 @@ def write_source(data: bytes, name: str = "calls.csv") -> str:
 
 def read_lines(source: str, columns: Columns = SAME) -> list[SourceLine]:
     return list(files.read([source], ReadOptions(columns)))
-
-
-def read_slowly(header: bytes, row: bytes, do: Callable[[], object]) -> list[Record]:
-    """Return the records of a table, of which `do` is called before the row is read."""
-
-    class SlowFile(io.RawIOBase):
-        pieces: ClassVar[list[bytes]] = []
-
-        def readable(self) -> bool:
-            return True
-
-        def readinto(self, buffer: Any) -> int:
-            if self.pieces[:1] == [row]:
-                do()
-            piece = self.pieces.pop(0) if self.pieces else b""
-            size = min(len(piece), len(buffer))
-            buffer[:size] = piece[:size]
-            self.pieces[:0] = [piece[size:]] if piece[size:] else []
-            return size
-
-    @contextmanager
-    def open_slowly() -> Iterator[BinaryIO]:
-        SlowFile.pieces = [header, row]
-        yield cast("BinaryIO", io.BufferedReader(SlowFile(), 1_000_000))
-
-    return list(csv_tables.CsvTable(open_slowly, ",").records())
 
 
 def read_documents(source: str, columns: Columns = SAME) -> list[dict[str, Any]]:
@@ -135,39 +105,6 @@ def test_a_byte_order_mark_is_no_part_of_the_first_column() -> None:
 
 def test_a_text_may_be_longer_than_the_csv_module_allows_by_default() -> None:
     assert len(read_documents(write_source(b"id,text\na," + b"x" * 200_000))[0]["text"]) == 200_000
-
-
-def test_the_csv_module_has_its_usual_limit_between_rows() -> None:
-    """A program that reads CSV too, in any thread, keeps the limit that it relies on."""
-    usual = csv.field_size_limit()
-    source = write_source(b"id,text\na," + b"x" * 200_000 + b"\nb,short\n")
-    for line in files.read([source]):
-        assert line.fault is None
-        assert csv.field_size_limit() == usual
-    assert csv.field_size_limit() == usual
-
-
-def test_a_reader_that_ends_while_another_reads_a_row_leaves_it_its_long_cells() -> None:
-    write_source(b"id,text\nc,short\n", "other.csv")
-    usual = csv.field_size_limit()
-
-    def read_other() -> None:
-        assert len(read_lines("other.csv")) == 1
-
-    (record,) = read_slowly(b"id,text\n", b"a," + b"x" * 200_000 + b"\n", read_other)
-    assert record.fault is None
-    assert csv.field_size_limit() == usual
-
-
-def test_a_limit_that_somebody_sets_while_a_row_is_read_stays() -> None:
-    usual = csv.field_size_limit()
-
-    try:
-        records = read_slowly(b"id,text\n", b"a,hello\n", lambda: csv.field_size_limit(777))
-        assert [record.fault for record in records] == [None]
-        assert csv.field_size_limit() == 777
-    finally:
-        csv.field_size_limit(usual)
 
 
 def test_an_empty_file_and_one_with_a_header_alone_have_no_rows() -> None:

@@ -2,9 +2,9 @@
 
 `choice` picks the source of a command. `files` finds files and opens them with `streams`, in the
 encoding detected by `encodings` and the kind detected by `recognition`: `json_texts`, `csv_tables`
-(`cell_limit` allows long cells), `arrow_tables` (an extra), or one of `formats`. `python_objects`
-reads documents from Python. `records` turns rows and objects into documents according to
-`read_options`, `tables` checks for repeated ids, `turn_rows` groups rows into calls. `inbox`
+`arrow_tables` (an extra), or one of `formats`. `python_objects` reads documents from Python.
+`records` has the type that all of them yield and makes documents of it according to `read_options`,
+`tables` checks for repeated ids, `turn_rows` groups rows into calls. `inbox`
 watches a folder; `rejected` retries refused documents; `server_index` reads the index of a server,
 with `server_filter` and `server_reader`. A new source that is not a file gets a field in
 `choice.SourceChoice`.

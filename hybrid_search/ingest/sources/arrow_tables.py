@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from hybrid_search.errors import InputError, MissingExtraError
-from hybrid_search.ingest.sources.json_values import to_json_value
-from hybrid_search.ingest.sources.records import Fields, Record, dump
+from hybrid_search.ingest.sources.records import Record, clean_fields, dump
+from hybrid_search.ingest.sources.tables import Table
 from hybrid_search.system import install_command
 
 try:
@@ -26,39 +26,26 @@ BUFFER_BYTES = 1024 * 1024
 """Bytes read ahead of each column; without a buffer a whole row group would be in memory."""
 
 
-class ParquetTable:
-    """A Parquet file, read in batches. Raises OSError if it cannot be read to the end."""
+def open_parquet(file: BinaryIO) -> Table:
+    """Return the table in a Parquet file; it raises OSError if it cannot be read to the end."""
 
-    def __init__(self, file: str | BinaryIO) -> None:
-        self._file = file
-        with self._open() as parquet:
-            self.header: list[str] = parquet.schema_arrow.names
-
-    def records(self) -> Iterator[Record]:
-        """Yield the rows, numbered from 1."""
+    def read() -> Iterator[Record]:
         try:
-            with self._open() as parquet:
-                yield from _read_batches(parquet.iter_batches(_batch_rows(parquet.metadata)))
+            parquet = ParquetFile(file, buffer_size=BUFFER_BYTES)
+            yield from _read_batches(parquet.iter_batches(_batch_rows(parquet.metadata)))
         except pa.ArrowException as error:
             raise OSError(f"not a readable Parquet file: {error}") from error
 
-    def _open(self) -> Any:
-        try:
-            return ParquetFile(self._file, buffer_size=BUFFER_BYTES)
-        except pa.ArrowException as error:
-            raise OSError(f"not a readable Parquet file: {error}") from error
+    try:
+        return Table(ParquetFile(file).schema_arrow.names, read)
+    except pa.ArrowException as error:
+        raise OSError(f"not a readable Parquet file: {error}") from error
 
 
-class ArrowTable:
-    """A table in memory, from a `source` with ``__arrow_c_stream__``."""
-
-    def __init__(self, source: Any) -> None:
-        self._table = pa.table(source)
-        self.header: list[str] = self._table.column_names
-
-    def records(self) -> Iterator[Record]:
-        """Yield the rows, numbered from 1."""
-        yield from _read_batches(iter(self._table.to_batches(BATCH_ROWS)))
+def as_table(source: Any) -> Table:
+    """Return the table in an object with ``__arrow_c_stream__``."""
+    table = pa.table(source)
+    return Table(table.column_names, lambda: _read_batches(table.to_batches(BATCH_ROWS)))
 
 
 def _batch_rows(metadata: Any) -> int:
@@ -68,33 +55,31 @@ def _batch_rows(metadata: Any) -> int:
     return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(1.0, mean))))
 
 
-def _read_batches(batches: Iterator[Any]) -> Iterator[Record]:
+def _read_batches(batches: Iterable[Any]) -> Iterator[Record]:
     number = 0
     for batch in batches:
         fields = [field.with_type(_limit_to_microseconds(field.type)) for field in batch.schema]
         columns = batch.cast(pa.schema(fields), safe=False).columns
         for row in range(batch.num_rows):
             number += 1
-            yield _read_row(number, batch.schema.names, [column[row] for column in columns])
+            yield _read_row(number, dict(zip(batch.schema.names, columns, strict=True)), row)
 
 
-def _read_row(number: int, names: list[str], cells: list[Any]) -> Record:
-    """Return the record of a row; if a cell is invalid, it has the cells before it as JSON."""
-    fields: Fields = {}
+def _read_row(number: int, columns: dict[str, Any], row: int) -> Record:
+    fields: dict[str, Any] = {}
     name = ""
     try:
-        for name, cell in zip(names, cells, strict=True):
-            value = to_json_value(cell.as_py(), name)
-            if value is not None and value != "":
-                fields[name] = value
-        return Record(number, fields)
+        for name, column in columns.items():
+            fields |= clean_fields({name: column[row].as_py()})
     except UnicodeDecodeError:
         fault = f"not UTF-8 in {name!r}"
     except InputError as error:
         fault = str(error)
     except (ValueError, OverflowError):
         fault = f"{name!r} cannot be read: times lie within the years 1 to 9999"
-    return Record(number, fields, dump(fields), fault)
+    else:
+        return Record(number, fields={key: item for key, item in fields.items() if item != ""})
+    return Record(number, dump(fields), fault=fault)
 
 
 def _limit_to_microseconds(kind: Any) -> Any:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import BinaryIO, Self, TextIO
 
 from hybrid_search.errors import InputError
 from hybrid_search.ingest.column_names import looks_like_header
-from hybrid_search.ingest.sources.cell_limit import CELL_LIMIT
 from hybrid_search.ingest.sources.records import Record
+from hybrid_search.ingest.sources.streams import as_text
+from hybrid_search.ingest.sources.tables import Table
 from hybrid_search.observability import logs
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -22,9 +23,6 @@ SNIFFED_ROWS = 20
 
 _SEPARATOR_LINE = re.compile(r"sep=(.)\s*$", re.IGNORECASE)
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
-
-OpenBytes = Callable[[], AbstractContextManager[BinaryIO]]
-"""Opens the table anew, as UTF-8."""
 
 
 def looks_like_table(head: bytes) -> bool:
@@ -58,63 +56,85 @@ def _sniff_rows(head: bytes, delimiter: str) -> list[list[str]]:
     return rows
 
 
-class CsvTable:
-    """A CSV table, reopened by `open_bytes` for each pass.
+def open_table(file: BinaryIO, delimiter: str) -> Table:
+    """Return the table in a file in UTF-8, which is rewound for each pass.
 
     Raises:
         InputError: If the header cannot be read.
     """
+    csv.field_size_limit(MAX_CELL)  # of the whole process: by default it is 131,072
+    _, cells, _, fault = next(_read_rows(file, delimiter), (0, ["id", "text"], b"", None))
+    if fault:
+        raise InputError(fault)
+    header = _name_columns(cells)
+    return Table(header, lambda: _read_records(file, delimiter, header))
 
-    def __init__(self, open_bytes: OpenBytes, delimiter: str) -> None:
-        self._open, self._delimiter = open_bytes, delimiter
-        with open_bytes() as file:
-            lines = _CsvLines(_decode(file))
-            cells = next(self._rows(lines), [])
-        self.header = _name_columns(_require_utf8(cells)) if cells else ["id", "text"]
 
-    def records(self) -> Iterator[Record]:
-        """Yield the rows below the header, each numbered by its first line."""
-        with self._open() as file:
-            lines = _CsvLines(_decode(file))
-            rows = self._rows(lines)
-            next(rows, None)
-            for cells in rows:
-                fault = None
-                try:
-                    fields = self._read_fields(_require_utf8(cells))
-                except InputError as error:
-                    fields, fault = {}, str(error)
-                if fields or fault:
-                    yield Record(lines.row_start, fields, lines.row_bytes, fault)
+def _read_records(file: BinaryIO, delimiter: str, header: Sequence[str]) -> Iterator[Record]:
+    """Yield the rows below the header, each numbered by its first line."""
+    rows = _read_rows(file, delimiter)
+    next(rows, None)
+    for number, cells, raw, fault in rows:
+        is_fitting = len(cells) >= len(header) and not any(cells[len(header) :])
+        if any(cells) and not is_fitting:
+            fault = f"the row has {len(cells)} cells, but the header has {len(header)}"
+        fields = {name: cell for name, cell in zip(header, cells, strict=False) if cell}
+        if fields or fault:
+            yield Record(number, raw, None if fault else fields, fault)
 
-    def _read_fields(self, cells: list[str]) -> dict[str, str]:
-        width = len(self.header)
-        if len(cells) < width or any(cells[width:]):
-            if any(cells):
-                raise InputError(f"the row has {len(cells)} cells, but the header has {width}")
-            return {}
-        return {name: cell for name, cell in zip(self.header, cells, strict=False) if cell}
 
-    def _rows(self, lines: _CsvLines) -> Iterator[list[str] | InputError]:
-        """Yield the cells of each non-blank row, or its error."""
-        reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
+Row = tuple[int, list[str], bytes, str | None]
+"""The number of the first line of a row, its cells, its lines, and why it cannot be read."""
+
+
+def _read_rows(file: BinaryIO, delimiter: str) -> Iterator[Row]:
+    """Yield all rows but blank ones and a line that names the delimiter."""
+    file.seek(0)
+    with as_text(file, encoding="utf-8-sig") as text:
+        lines = _CsvLines(text)
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
         while True:
+            number, cells, fault = reader.line_num + 1, list[str](), ""
             lines.begin_row()
             try:
-                with CELL_LIMIT.lift(MAX_CELL):
-                    cells = next(reader)
+                cells = next(reader)
             except StopIteration:
                 return
             except csv.Error as error:
-                yield InputError(_explain(str(error)))
-            except InputError as error:
-                yield error
-            else:
-                is_separator_line = lines.row_start == 1 and _SEPARATOR_LINE.match(
-                    self._delimiter.join(cells)
-                )
-                if cells and not is_separator_line:
-                    yield cells
+                fault = _explain(str(error))
+            fault = fault or lines.fault or _find_not_utf8(cells)
+            is_separator_line = number == 1 and _SEPARATOR_LINE.match(delimiter.join(cells))
+            if fault or (cells and not is_separator_line):
+                raw = "".join(lines.row).encode("utf-8", "surrogateescape")
+                yield number, [] if fault else cells, raw, fault or None
+
+
+class _CsvLines:
+    """An iterator of lines for the csv module that keeps the lines of the current row."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self.begin_row()
+
+    def begin_row(self) -> None:
+        """Forget the lines of the row before."""
+        self.row, self.fault = list[str](), ""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        line = self._file.readline(MAX_CELL)
+        if not line:
+            raise StopIteration
+        is_whole = len(line) < MAX_CELL or line.endswith(("\n", "\r"))
+        self.row.append(line if is_whole else line[:1000])
+        if is_whole:
+            return line
+        self.fault = f"the line is over {MAX_CELL} characters long"
+        while line and not line.endswith(("\n", "\r")):
+            line = self._file.readline(MAX_CELL)
+        return "\n"
 
 
 def _explain(error: str) -> str:
@@ -126,6 +146,17 @@ def _explain(error: str) -> str:
     if "field limit" in error:
         return f"a cell is over {MAX_CELL} characters long: is a quote never closed?"
     return error
+
+
+def _find_not_utf8(cells: Sequence[str]) -> str:
+    """Return the fault of a row with a cell that is not UTF-8, else ""."""
+    for number, cell in enumerate(cells, 1):
+        if _NOT_UTF8.search(cell):
+            return (
+                f"not UTF-8 in cell {number}, as the file is at its beginning: "
+                "name its encoding, as in --encoding windows-1252"
+            )
+    return ""
 
 
 def _name_columns(cells: Sequence[str]) -> list[str]:
@@ -142,53 +173,3 @@ def _name_columns(cells: Sequence[str]) -> list[str]:
             name = next(f"{name}_{count}" for count in counts if f"{name}_{count}" not in names)
         names.append(name)
     return names
-
-
-def _decode(file: BinaryIO) -> TextIO:
-    return io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
-
-
-def _require_utf8(cells: list[str] | InputError) -> list[str]:
-    if isinstance(cells, InputError):
-        raise cells
-    for number, cell in enumerate(cells, 1):
-        if _NOT_UTF8.search(cell):
-            raise InputError(
-                f"not UTF-8 in cell {number}, as the file is at its beginning: "
-                "name its encoding, as in --encoding windows-1252"
-            )
-    return cells
-
-
-class _CsvLines:
-    """An iterator of lines for the csv module that keeps the lines of the current row."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file, self._row_lines = file, list[str]()
-        self._next_number = self.row_start = 1
-
-    def begin_row(self) -> None:
-        """Start a new row with the next line."""
-        self._row_lines.clear()
-        self.row_start = self._next_number
-
-    @property
-    def row_bytes(self) -> bytes:
-        """Return the lines of the current row, in UTF-8."""
-        return "".join(self._row_lines).encode("utf-8", "surrogateescape")
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> str:
-        line = self._file.readline(MAX_CELL)
-        if not line:
-            raise StopIteration
-        self._next_number += 1
-        is_whole = len(line) < MAX_CELL or line.endswith(("\n", "\r"))
-        self._row_lines.append(line if is_whole else line[:1000])
-        if is_whole:
-            return line
-        while line and not line.endswith(("\n", "\r")):
-            line = self._file.readline(MAX_CELL)
-        raise InputError(f"the line is over {MAX_CELL} characters long")

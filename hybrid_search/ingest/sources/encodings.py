@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import codecs
-import io
 import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, cast
+from functools import partial
+from typing import BinaryIO
+
+from hybrid_search.ingest.sources.streams import as_text
 
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -22,10 +27,9 @@ CANDIDATES = (
 )
 """The encodings to guess from: those that spreadsheets write on common systems."""
 
-NAMES = {WINDOWS_1252: "Windows-1252", "cp1250": "Windows-1250", "cp1251": "Windows-1251"}
 MAIL = b"From "
 """The start of an mbox, whose mails declare their encodings."""
-
+CHUNK = 256 * 1024
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _DAMAGED = re.compile("[\udc80-\udcff]")
@@ -39,17 +43,12 @@ class TextEncoding:
     is_guessed: bool = False
 
     @property
-    def is_utf8(self) -> bool:
-        """Return whether the bytes can be read as they are."""
-        return self.name == "utf-8"
-
-    @property
     def is_for_json(self) -> bool:
         """Return whether JSON may have this encoding: JSON is Unicode, so guesses do not count."""
         return not self.is_guessed or self.name.startswith("utf-16")
 
     def __str__(self) -> str:
-        return NAMES.get(self.name, self.name.upper())
+        return self.name.upper().replace("CP125", "Windows-125")
 
 
 UTF8 = TextEncoding("utf-8")
@@ -96,37 +95,23 @@ def _guess(head: bytes) -> TextEncoding:
     return TextEncoding(WINDOWS_1252 if is_same else best.encoding, is_guessed=True)
 
 
-def as_utf8(stream: BinaryIO, encoding: TextEncoding) -> BinaryIO:
-    """Return `stream` in UTF-8 without a byte order mark."""
-    if encoding.is_utf8:
-        return stream
-    raw = cast("io.RawIOBase", _Recoder(stream, encoding.name))
-    return cast("BinaryIO", io.BufferedReader(raw, io.DEFAULT_BUFFER_SIZE * 8))
-
-
 def decode_head(head: bytes, encoding: TextEncoding) -> bytes:
     """Return the start of a source in UTF-8, without a truncated character at the end."""
-    decoder = codecs.getincrementaldecoder(encoding.name)("replace")
-    return decoder.decode(head).encode() if not encoding.is_utf8 else head
+    if encoding == UTF8:
+        return head
+    return codecs.getincrementaldecoder(encoding.name)("replace").decode(head).encode()
 
 
-class _Recoder(io.RawIOBase):
-    """A stream that recodes text to UTF-8; undecodable bytes become U+FFFD."""
+@contextmanager
+def as_utf8(stream: BinaryIO, encoding: TextEncoding) -> Iterator[BinaryIO]:
+    """Yield a text in UTF-8 without a byte order mark; undecodable bytes become U+FFFD.
 
-    def __init__(self, stream: BinaryIO, encoding: str) -> None:
-        super().__init__()
-        self._stream, self._pending = stream, memoryview(b"")
-        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
-        self._is_over = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._pending and not self._is_over:
-            data = cast("Any", self._stream).read1(io.DEFAULT_BUFFER_SIZE * 8)
-            self._is_over = not data
-            self._pending = memoryview(self._decoder.decode(data, self._is_over).encode())
-        size = min(len(buffer), len(self._pending))
-        buffer[:size], self._pending = self._pending[:size], self._pending[size:]
-        return size
+    Any other encoding is copied to a temporary file.
+    """
+    if encoding == UTF8:
+        yield stream
+        return
+    with tempfile.TemporaryFile() as file, as_text(stream, "replace", encoding.name) as text:
+        file.writelines(piece.encode() for piece in iter(partial(text.read, CHUNK), ""))
+        file.seek(0)
+        yield file

@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -99,13 +100,13 @@ class Inbox:
         """
         earlier = self._states
         try:
-            with os.scandir(self.folder) as entries:
-                finished = [entry for entry in entries if _is_finished(entry.name)]
-                self._states = dict(self._iterate_states(finished))
+            paths = [path for path in self.folder.iterdir() if _is_finished(path)]
         except OSError as error:
             raise UsageError(
                 f"--follow {self.folder}: {error.strerror}. Give a folder that can be read"
             ) from error
+        states = {path.name: _read_state(path) for path in paths if not self._is_link(path)}
+        self._states = {name: state for name, state in states.items() if state}
         still = [name for name, state in self._states.items() if earlier.get(name) == state]
         return [
             self.folder / name for name in sorted(still, key=lambda name: (self._age(name), name))
@@ -115,22 +116,16 @@ class Inbox:
         _, _, modified = self._states[name]
         return modified
 
-    def _iterate_states(
-        self, entries: Iterable[os.DirEntry[str]]
-    ) -> Iterator[tuple[str, FileState]]:
-        for entry in entries:
-            if entry.is_symlink():
-                self._report_link(entry.name)
-            elif entry.is_file() and (state := _read_state(self.folder / entry.name)):
-                yield entry.name, state
-
-    def _report_link(self, name: str) -> None:
-        if name not in self._known_links:
-            self._known_links.add(name)
+    def _is_link(self, path: Path) -> bool:
+        """Return whether `path` is a symbolic link, which is logged once."""
+        is_link = path.is_symlink()
+        if is_link and path.name not in self._known_links:
+            self._known_links.add(path.name)
             _log.warning(
                 "%s is a symbolic link and is left alone: move the file itself into the folder",
-                self.folder / name,
+                path,
             )
+        return is_link
 
     def has_changed(self, file: Path) -> bool:
         """Return and log whether `file` exists but has changed since it was listed."""
@@ -178,17 +173,18 @@ class Inbox:
         return destination
 
 
-def _is_finished(name: str) -> bool:
-    return not name.startswith(".") and not name.endswith(UNFINISHED)
+def _is_finished(path: Path) -> bool:
+    return not path.name.startswith(".") and not path.name.endswith(UNFINISHED)
 
 
 def _read_state(file: Path) -> FileState | None:
-    """Return the state of a file, or None if it does not exist."""
+    """Return the state of a regular file, or None if there is none."""
     try:
-        stat = file.lstat()
+        found = file.lstat()
     except FileNotFoundError:
         return None
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+    is_file = stat.S_ISREG(found.st_mode)
+    return (found.st_ino, found.st_size, found.st_mtime_ns) if is_file else None
 
 
 def _find_free_path(folder: Path, name: str) -> Path:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
+import re
 from collections.abc import Iterator
 from typing import BinaryIO, TextIO
 
-from hybrid_search.ingest.sources.records import Row
+from hybrid_search.ingest.sources.records import Record
+from hybrid_search.ingest.sources.streams import as_text
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line cannot be a document, and is not read into memory: a text has at most 10 MB, and
@@ -17,13 +18,14 @@ CHUNK = 256 * 1024
 """Characters read at first; doubled each time that an object is incomplete."""
 EXCERPT = 1000
 """Characters kept of unreadable input."""
+GOES_ON = "; reading goes on at the next line that opens an object"
 NEAR_END = 16
 """Characters at the end of the buffer where an error may be due to missing input."""
 
-_SPACE = " \t\r\n"
+_VALUE = re.compile(r"[^ \t\r\n\[\],\ufeff]")  # lists are flattened
 
 
-def read_lines(file: BinaryIO) -> Iterator[Row]:
+def read_lines(file: BinaryIO) -> Iterator[Record]:
     """Yield the lines of a file; for a line that is too long, only its start and a fault."""
     number = 0
     while data := file.readline(MAX_LINE_BYTES):
@@ -32,27 +34,27 @@ def read_lines(file: BinaryIO) -> Iterator[Row]:
         remainder = b"" if is_complete else data
         while remainder and not remainder.endswith(b"\n"):
             remainder = file.readline(MAX_LINE_BYTES)
-        yield (
-            (number, data, None)
-            if is_complete
-            else (number, data[:1000], f"the line is over {MAX_LINE_BYTES} bytes long")
-        )
+        if is_complete:
+            yield Record(number, data)
+        else:
+            fault = f"the line is over {MAX_LINE_BYTES} bytes long"
+            yield Record(number, data[:EXCERPT], fault=fault)
 
 
-def read_values(file: BinaryIO) -> Iterator[Row]:
+def read_values(file: BinaryIO) -> Iterator[Record]:
     """Yield the objects of a JSON text, and the objects in its lists, each verbatim.
 
     They are numbered from 1. Only one object is in memory at a time. After an error, reading
     resumes at the next line that starts with an object.
     """
-    text = _Text(io.TextIOWrapper(file, "utf-8", "surrogateescape", newline=""))
-    number = 0
-    while text.find_value():
-        number += 1
-        value, fault = text.take_value()
-        yield number, value.encode("utf-8", "surrogateescape"), fault
-        if fault and not text.find_object_line():
-            return
+    with as_text(file) as opened:
+        text, number = _Text(opened), 0
+        while text.find_value():
+            number += 1
+            value, fault = text.take_value()
+            yield Record(number, value.encode("utf-8", "surrogateescape"), fault=fault)
+            if fault and not text.find_object_line():
+                return
 
 
 class _Text:
@@ -65,13 +67,12 @@ class _Text:
 
     def find_value(self) -> bool:
         """Move to the next object or other value; return False at the end."""
-        while True:  # lists are flattened: skip their brackets and commas
-            while self.position < len(self.buffer):
-                if self.buffer[self.position] not in _SPACE + "[],\ufeff":
-                    return True
-                self.position += 1
+        while not (match := _VALUE.search(self.buffer, self.position)):
+            self.position = len(self.buffer)
             if not self._read():
                 return False
+        self.position = match.start()
+        return True
 
     def take_value(self) -> tuple[str, str | None]:
         """Return the value that starts here, or part of it and why it cannot be read."""
@@ -94,7 +95,7 @@ class _Text:
                 fault, may_be_cut = f"an object is over {MAX_LINE_BYTES} characters long", False
             if not (may_be_cut and self._read()):
                 excerpt = self.buffer[self.position : self.position + EXCERPT]
-                return excerpt, f"{fault}; reading goes on at the next line that opens an object"
+                return excerpt, f"{fault}{GOES_ON}"
 
     def find_object_line(self) -> bool:
         """Move to the next line that starts with an object; return False if there is none."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Protocol
 
 from hybrid_search.errors import InputError, UsageError
 from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
-from hybrid_search.ingest.sources.records import Record, Row, build_row, clean_fields, dump
+from hybrid_search.ingest.sources.records import Record, build_record, clean_fields, dump
 from hybrid_search.ingest.sources.tables import Table, read_table
 from hybrid_search.ingest.sources.turn_rows import group_calls
 from hybrid_search.ingest.types import SourceLine
@@ -54,10 +55,10 @@ def read_objects(documents: Any, options: ReadOptions) -> Iterator[SourceLine]:
             "table of Arrow"
         )
     try:
-        rows = _read_dicts(documents, options) if table is None else read_table(table, options)
+        records = _read_dicts(documents, options) if table is None else read_table(table, options)
     except InputError as error:
         raise UsageError(put_in_python(str(error))) from error
-    return (SourceLine(SOURCE, number, data, fault) for number, data, fault in rows)
+    return (record.as_line(SOURCE) for record in records)
 
 
 def put_in_python(message: str) -> str:
@@ -73,61 +74,57 @@ def _list_columns(option: re.Match[str]) -> str:
 
 def _as_table(documents: Any) -> Table | None:
     if hasattr(documents, "iloc") and hasattr(documents, "columns"):
-        return _FrameTable(documents)
+        return _as_frame_table(documents)
     if hasattr(documents, "__arrow_c_stream__"):
-        from hybrid_search.ingest.sources.arrow_tables import ArrowTable
+        from hybrid_search.ingest.sources import arrow_tables
 
-        return ArrowTable(documents)
+        return arrow_tables.as_table(documents)
     return None
 
 
-class _FrameTable:
-    """A pandas data frame; a named index counts as a column."""
+def _as_frame_table(frame: Any) -> Table:
+    """Return a pandas data frame as a table; a named index counts as a column.
 
-    def __init__(self, frame: Any) -> None:
-        has_named_index = any(name is not None for name in frame.index.names)
-        self._frame = frame.reset_index() if has_named_index else frame
-        self.header = [str(name) for name in self._frame.columns]
-        if len({*self.header}) < len(self.header):
-            raise UsageError("two columns of the data frame have the same name: rename one")
+    Raises:
+        UsageError: If two columns have the same name.
+    """
+    if any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    header = [str(name) for name in frame.columns]
+    if len({*header}) < len(header):
+        raise UsageError("two columns of the data frame have the same name: rename one")
+    starts = range(0, len(frame), CHUNK_ROWS)
 
-    def records(self) -> Iterator[Record]:
-        """Yield the rows, numbered from 1, without their missing values."""
-        for start in range(0, len(self._frame), CHUNK_ROWS):
-            chunk = self._frame.iloc[start : start + CHUNK_ROWS].to_dict("records")
-            for number, fields in enumerate(chunk, start + 1):
-                yield _read_record(number, fields)
+    def read() -> Iterator[Record]:
+        chunks = (frame.iloc[start : start + CHUNK_ROWS].to_dict("records") for start in starts)
+        return map(_read_dict, count(1), chain.from_iterable(chunks))
+
+    return Table(header, read)
 
 
-def _read_dicts(documents: Iterable[Any], options: ReadOptions) -> Iterator[Row]:
+def _read_dicts(documents: Iterable[Any], options: ReadOptions) -> Iterator[Record]:
     if options.rows == "turn":
-        records = (_read_record(number, item) for number, item in enumerate(documents, 1))
-        return group_calls(records, options)
-    return (_read_dict(number, item, options) for number, item in enumerate(documents, 1))
+        return group_calls(map(_read_dict, count(1), documents), options)
+    read = _dump_dict if options.keep_objects else _read_dict
+    return (build_record(read(*item), options) for item in enumerate(documents, 1))
 
 
-def _read_dict(number: int, document: Any, options: ReadOptions) -> Row:
-    if options.keep_objects:
-        try:
-            return number, json.dumps(document, allow_nan=False).encode(), None
-        except (TypeError, ValueError):  # a value has to be converted first, or is refused below
-            pass
-    return build_row(_read_record(number, document), options)
-
-
-def _read_record(number: int, document: Any) -> Record:
-    """Return the record of a dict; it has a fault if it is not a dict, or not valid JSON."""
-    if not isinstance(document, Mapping):
-        fault = f"not a dict, but a {type(document).__name__}"
-        return Record(number, {}, _repr(document), fault)
+def _dump_dict(number: int, document: Any) -> Record:
     try:
+        return Record(number, json.dumps(document, allow_nan=False).encode())
+    except (TypeError, ValueError):  # a value has to be converted first, or is refused
+        return _read_dict(number, document)
+
+
+def _read_dict(number: int, document: Any) -> Record:
+    """Return the record of a dict; it has a fault if it is not a dict, or not valid JSON."""
+    try:
+        if not isinstance(document, Mapping):
+            raise InputError(f"not a dict, but a {type(document).__name__}")
         fields = clean_fields(document)
-        return Record(number, fields, dump(fields))
+        return Record(number, dump(fields), fields)
     except InputError as error:
-        return Record(number, {}, _repr(document), str(error))
+        fault = str(error)
     except (TypeError, ValueError, RecursionError) as error:
-        return Record(number, {}, _repr(document), f"not JSON: {error}")
-
-
-def _repr(document: Any) -> bytes:
-    return repr(document).encode("utf-8", "backslashreplace")
+        fault = f"not JSON: {error}"
+    return Record(number, repr(document).encode("utf-8", "backslashreplace"), fault=fault)

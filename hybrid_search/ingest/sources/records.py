@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hybrid_search.errors import InputError
@@ -13,13 +13,8 @@ from hybrid_search.ingest.column_names import propose_columns
 from hybrid_search.ingest.document_parser import build_object
 from hybrid_search.ingest.sources.json_values import to_json_value
 from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.values import read_instant
-
-Row = tuple[int, bytes, str | None]
-"""(number from 1, JSON of a document, fault). With a fault the bytes are the raw input.
-
-A fault never quotes text.
-"""
 
 Fields = dict[str, Any]
 """The keys of a row or an object, with their values."""
@@ -27,15 +22,23 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row of a table or an object, numbered from 1.
+    """A row of a table or an object of JSON, numbered from 1.
 
-    `raw` is the source text, for a refusal, and `fault` the reason why it could not be read.
+    Attributes:
+        number: Its row, line or place in the source.
+        raw: The JSON of an object or document, or the source text of anything else.
+        fields: Its keys and values; None if only `raw` has them.
+        fault: Why it could not be read, without a word of its text.
     """
 
     number: int
-    fields: Fields
     raw: bytes = b""
+    fields: Fields | None = None
     fault: str | None = None
+
+    def as_line(self, source: str) -> SourceLine:
+        """Return the line of `source` with this record, which has a document or a fault."""
+        return SourceLine(source, self.number, self.raw, self.fault)
 
 
 CONTENT = ("text", "turns")
@@ -51,6 +54,22 @@ _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)")
 _MILLISECONDS = re.compile(r"(?:(?i:_ms)|[a-z]Ms|(?i:milli\w*))$")
 
 
+def build_record(record: Record, options: ReadOptions) -> Record:
+    """Return a record with the JSON of a document, or with a fault.
+
+    What is not an object is kept, to be refused by the document parser.
+    """
+    if record.fault or (options.keep_objects and record.fields is None):
+        return record
+    parsed = parse_record(record)
+    if parsed.fields is None:
+        return record
+    try:
+        return Record(record.number, dump(build_document(parsed.fields, options)))
+    except InputError as error:
+        return Record(record.number, record.raw or dump(parsed.fields), None, str(error))
+
+
 def build_document(fields: Fields, options: ReadOptions) -> Fields:
     """Return the document in `fields`, with columns mapped to keys.
 
@@ -59,29 +78,25 @@ def build_document(fields: Fields, options: ReadOptions) -> Fields:
     document = apply_columns(fields, options.columns) if options.columns.of else dict(fields)
     if isinstance(document.get("turns"), str):  # a table cell
         document["turns"] = _load_turns(document["turns"])
-    text = document.get("text")
-    if options.split_speakers and isinstance(text, str) and not document.get("turns"):
-        turns = split_speakers(text)
-        if turns:
-            del document["text"]
-            document["turns"] = turns
+    if options.split_speakers and (turns := _split_text(document)):
+        del document["text"]
+        document["turns"] = turns
     return document
 
 
 def has_speaker_lines(document: bytes) -> bool:
-    """Return whether the JSON of a document has a text that `split_speakers` can split."""
+    """Return whether the JSON of a document has a text that can be split into turns."""
     if b"\\n" not in document or b":" not in document:
         return False
-    fields = read_record((1, document, None)).fields
+    return _split_text(parse_record(Record(1, document)).fields or {}) is not None
+
+
+def _split_text(fields: Fields) -> list[Fields] | None:
+    """Return the turns of a document whose text has lines such as "Agent: ...", else None."""
+    from hybrid_search.ingest.sources.formats.text import split_speakers
+
     text = fields.get("text")
-    return isinstance(text, str) and not fields.get("turns") and split_speakers(text) is not None
-
-
-def split_speakers(text: str) -> list[Fields] | None:
-    """Return the turns of a text with lines such as "Agent: ...", or None."""
-    from hybrid_search.ingest.sources.formats.text import split_speakers as split
-
-    return split(text)
+    return split_speakers(text) if isinstance(text, str) and not fields.get("turns") else None
 
 
 def apply_columns(fields: Fields, columns: Columns) -> Fields:
@@ -264,29 +279,16 @@ def clean_fields(fields: Mapping[str, Any]) -> Fields:
     return {key: value for key, value in cleaned if value is not None}
 
 
-def read_record(row: Row) -> Record:
-    """Return the object in a row of JSON, with a fault if it is not an object."""
-    number, data, fault = row
-    if fault is None:
-        try:
-            fields = json.loads(data.decode("utf-8-sig"), object_pairs_hook=build_object)
-        except InputError as error:
-            fault = str(error)
-        except (ValueError, RecursionError):
-            fault = "not readable JSON"
-        else:
-            if isinstance(fields, dict):
-                return Record(number, fields, data)
-            fault = f"not an object: a JSON {type(fields).__name__}"
-    return Record(number, {}, data, fault)
-
-
-def build_row(record: Record, options: ReadOptions) -> Row:
-    """Return a row with the document of a record, or with its fault."""
-    if record.fault:
-        return record.number, record.raw, record.fault
+def parse_record(record: Record) -> Record:
+    """Return a record with the fields in its JSON, or with a fault if it is not an object."""
+    if record.fault or record.fields is not None:
+        return record
     try:
-        document = build_document(record.fields, options)
-        return record.number, dump(document), None
+        fields = json.loads(record.raw.decode("utf-8-sig"), object_pairs_hook=build_object)
     except InputError as error:
-        return record.number, record.raw or dump(record.fields), str(error)
+        return replace(record, fault=str(error))
+    except (ValueError, RecursionError):
+        return replace(record, fault="not readable JSON")
+    if not isinstance(fields, dict):
+        return replace(record, fault=f"not an object: a JSON {type(fields).__name__}")
+    return replace(record, fields=fields)

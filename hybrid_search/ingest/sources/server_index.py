@@ -10,7 +10,7 @@ from typing import Any
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.ingest.sources import server_filter, server_reader
 from hybrid_search.ingest.sources.read_options import AS_IS, Columns, ReadOptions
-from hybrid_search.ingest.sources.records import CONTENT, Record, build_row, find
+from hybrid_search.ingest.sources.records import CONTENT, Record, build_record, find
 from hybrid_search.ingest.sources.turn_rows import group_calls
 from hybrid_search.ingest.types import SourceLine
 
@@ -65,20 +65,19 @@ class ForeignIndex:
     def _group_lines(self, hits: Iterator[Mapping[str, Any]]) -> Iterator[SourceLine]:
         records = (self._read_hit(hit, number) for number, hit in enumerate(hits, 1))
         options = replace(self.options, columns=Columns(self._columns))
-        for number, data, fault in group_calls(records, options):
-            yield SourceLine(self.index, number, data, fault)
+        for record in group_calls(records, options):
+            yield record.as_line(self.index)
 
     def _read_hit(self, hit: Mapping[str, Any], number: int) -> Record:
         fields = dict(hit.get("_source", {}))
         if self._columns["id"] == ID:
             fields[ID] = hit["_id"]
-        return Record(number, fields)
+        return Record(number, fields=fields)
 
     def _build_line(self, hit: Mapping[str, Any], number: int) -> SourceLine:
         record = self._read_hit(hit, number)
         columns = self._columns
-        if "turns" not in columns and isinstance(find(record.fields, columns["text"]), list):
+        if "turns" not in columns and isinstance(find(record.fields or {}, columns["text"]), list):
             columns["turns"] = columns.pop("text")
         options = replace(self.options, columns=Columns(columns))
-        row = build_row(record, options)
-        return SourceLine(f"{hit['_index']}/{hit['_id']}", *row)
+        return build_record(record, options).as_line(f"{hit['_index']}/{hit['_id']}")

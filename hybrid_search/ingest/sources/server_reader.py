@@ -1,42 +1,57 @@
-"""Reader of all documents of an index on a server, page by page, as of one point in time.
+"""Reader of all documents of an index on a server, as of one moment, by its scroll API.
 
-Later writes are not visible.
+OpenSearch and Elasticsearch have it in all supported versions. Later writes are not visible.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Generator, Mapping
+from typing import Any, NotRequired
 from urllib.parse import quote
+
+from pydantic import NonNegativeInt
+from typing_extensions import TypedDict
 
 from hybrid_search.backends.server import answers
 from hybrid_search.backends.server.aliases import COMPLETE_RESULTS
 from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.errors import UNUSABLE
-from hybrid_search.backends.server.transport.shape import OBJECT
+from hybrid_search.backends.server.transport.shape import OBJECT, Shape
 from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
 
 KEEP = "30m"
-"""How long a server keeps a point in time after each page: as long as a page may take to be
-ingested, a server that is away meanwhile included.
+"""How long a server keeps a scroll after each page: as long as a page may take to be ingested, a
+server that is away meanwhile included.
 """
+PAGE = 50
+"""Documents in a page. Texts may be long, and encoding them takes longer than a round trip."""
 
-FIRST, MOST = 50, 500
-"""Number of documents in the first page, and the maximum of any page."""
-PAGE_BYTES = 4 * 1024 * 1024
-"""Target bytes of a page; its number of documents follows from the mean of the previous page."""
-
-SHARD_DOC = (3, 3, 0)
-"""The first OpenSearch with ``_shard_doc``, which orders documents across shards.
-
-The oldest supported Elasticsearch has it.
-"""
-
-SHARDS = "index.number_of_shards"
+REMEDY = "run the same command again, which skips what is unchanged"
 
 _log = logging.getLogger(__name__)
+
+
+class _Hit(TypedDict):
+    _index: str
+    _id: str
+    _source: NotRequired[dict[str, Any]]
+
+
+class _Total(TypedDict):
+    value: NonNegativeInt
+
+
+class _Hits(TypedDict):
+    total: _Total
+    hits: list[_Hit]
+
+
+class _Page(TypedDict):
+    _scroll_id: str
+    hits: _Hits
+
+
+_PAGE = Shape[_Page](_Page)
 
 ServerHit = Mapping[str, Any]
 
@@ -47,127 +62,62 @@ def iterate_hits(
     """Yield every document of `index` that matches `query`.
 
     `index` may also be an alias, or several names separated by commas. Raises IndexMissingError if
-    there is no such index, IndexStoreError if the server no longer has the point in time.
+    there is no such index.
+
+    Raises:
+        IndexStoreError: If the server no longer has the scroll, or an answer of it was lost.
     """
-    for target, preference, sort in _views(server, index):
-        with _open_point_in_time(server, target, preference) as pit:
-            yield from _iterate_pages(
-                server, pit, {"query": query, "sort": sort, "track_total_hits": False}
-            )
-
-
-def _views(server: Server, index: str) -> Iterator[tuple[str, str | None, list[str]]]:
-    """Yield (index to open, shard preference, sort order) for each part that is read separately.
-
-    Within a part the sort order is total. ``_doc`` comes first, because the server can resume from
-    it without visiting earlier documents.
-    """
-    if server.engine == "elasticsearch":
-        yield index, None, ["_shard_doc"]
-    elif server.version >= SHARD_DOC:
-        yield index, None, ["_doc", "_shard_doc"]
-    else:
-        for name, shards in _shard_counts(server, index):
-            yield from ((name, f"_shards:{number}", ["_doc"]) for number in range(shards))
-
-
-def _shard_counts(server: Server, index: str) -> list[tuple[str, int]]:
-    settings_by_index = _request_index(
-        server,
-        index,
-        "GET",
-        f"/{_path(index)}/_settings/{SHARDS}",
-        params={"flat_settings": True},
-        read=answers.SHARDS.read,
+    body = {"query": query, "sort": ["_doc"], "size": PAGE}
+    params = {"scroll": KEEP, **COMPLETE_RESULTS}
+    page = _request_index(
+        server, index, "POST", "_search", params=params, body=body, read=_PAGE.read
     )
-    return [
-        (index_name, index_settings["settings"][SHARDS])
-        for index_name, index_settings in sorted(settings_by_index.items())
-    ]
-
-
-@contextmanager
-def _open_point_in_time(
-    server: Server, index: str, preference: str | None
-) -> Iterator[dict[str, Any]]:
-    """Yield a point in time for searches, and close it at the end of the block.
-
-    If closing fails, it expires by itself.
-    """
-    is_elasticsearch = server.engine == "elasticsearch"
-    path = "_pit" if is_elasticsearch else "_search/point_in_time"
-    answer = _request_index(
-        server,
-        index,
-        "POST",
-        f"/{_path(index)}/{path}",
-        params={"keep_alive": KEEP, "preference": preference},
-        read=(answers.ELASTICSEARCH_PIT if is_elasticsearch else answers.OPENSEARCH_PIT).read,
-    )
-    pit = {"id": answer["id" if is_elasticsearch else "pit_id"], "keep_alive": KEEP}
+    remaining = page["hits"]["total"]["value"]
     try:
-        yield pit
+        while hits := page["hits"]["hits"]:
+            remaining -= len(hits)
+            yield from hits
+            page = _fetch_next(server, page["_scroll_id"])
     finally:
-        try:
-            server.request(
-                "DELETE",
-                f"/{path}",
-                body={"id": pit["id"]} if is_elasticsearch else {"pit_id": [pit["id"]]},
-                read=OBJECT.read,
-            )
-        except ServerError as error:
-            _log.info("a point in time was not closed, and ends by itself in %s: %s", KEEP, error)
-
-
-def _iterate_pages(
-    server: Server, pit: dict[str, Any], body: dict[str, Any]
-) -> Iterator[ServerHit]:
-    size = FIRST
-    while hits := _fetch_page(server, {**body, "size": size, "pit": pit}, pit):
-        page_bytes = sum(len(str(hit)) for hit in hits)
-        size = max(1, min(MOST, PAGE_BYTES * len(hits) // page_bytes))
-        if hits[-1]["sort"] == body.get("search_after"):
-            raise ServerError(
-                f"{server} gave the same page twice: is a cache in front of it?", UNUSABLE
-            )
-        body["search_after"] = hits[-1]["sort"]
-        yield from hits
-
-
-def _fetch_page(
-    server: Server, body: Mapping[str, Any], pit: dict[str, Any]
-) -> Sequence[ServerHit]:
-    try:
-        answer = server.request(
-            "POST", "/_search", params=COMPLETE_RESULTS, body=body, read=answers.FOREIGN_PAGE.read
+        _close(server, page["_scroll_id"])
+    if remaining > 0:  # an answer that is lost on the way cannot be had again
+        raise IndexStoreError(
+            f"{server} left out {remaining} documents of {index!r}, as its connection broke or a "
+            f"part of it was away: {REMEDY}"
         )
+
+
+def _fetch_next(server: Server, scroll_id: str) -> _Page:
+    body = {"scroll": KEEP, "scroll_id": scroll_id}
+    try:
+        page: _Page = server.request("POST", "/_search/scroll", body=body, read=_PAGE.read)
     except ServerError as error:
         if error.status != 404:
             raise
         raise IndexStoreError(
-            f"{server} no longer has the point in time that was read (the server was restarted, "
-            f"or a page took over {KEEP}): run the same command again, which skips what is "
-            "unchanged"
+            f"{server} no longer has the moment of the index that was read (the server was "
+            f"restarted, or a page took over {KEEP}): {REMEDY}"
         ) from error
-    pit["id"] = answer.get("pit_id", pit["id"])
-    hits: Sequence[ServerHit] = answer["hits"]["hits"]
-    return hits
+    return page
+
+
+def _close(server: Server, scroll_id: str) -> None:
+    try:
+        server.request("DELETE", "/_search/scroll", body={"scroll_id": scroll_id}, read=OBJECT.read)
+    except ServerError as error:
+        _log.info("a scroll was not closed, and ends by itself in %s: %s", KEEP, error)
 
 
 def fetch_properties(server: Server, index: str) -> list[Mapping[str, Any]]:
     """Return the properties of each index behind `index`; raise IndexMissingError if none."""
-    mappings_by_index = _request_index(
-        server, index, "GET", f"/{_path(index)}/_mapping", read=answers.FOREIGN_MAPPINGS.read
-    )
-    return [
-        index_mapping["mappings"].get("properties", {})
-        for index_mapping in mappings_by_index.values()
-    ]
+    read = answers.FOREIGN_MAPPINGS.read
+    mappings_by_index = _request_index(server, index, "GET", "_mapping", read=read)
+    return [item["mappings"].get("properties", {}) for item in mappings_by_index.values()]
 
 
 def _request_index(server: Server, index: str, method: str, path: str, **options: Any) -> Any:
     try:
-        return server.request(method, path, **options)
+        return server.request(method, f"/{quote(index, safe=',*')}/{path}", **options)
     except ServerError as error:
         if error.status == 404:
             raise IndexMissingError(
@@ -175,7 +125,3 @@ def _request_index(server: Server, index: str, method: str, path: str, **options
                 "GET /_cat/indices lists those that exist"
             ) from error
         raise
-
-
-def _path(index: str) -> str:
-    return quote(index, safe=",*")

@@ -1,4 +1,4 @@
-"""Byte streams of files and pipes, decompressed, with a look at their start."""
+"""Byte streams of files and pipes, unpacked, with a look at their start."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import io
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 STDIN = "-"
 HEAD_BYTES = 64 * 1024
@@ -26,35 +27,39 @@ IsEnough = Callable[[bytes], bool]
 
 @contextmanager
 def open_source(path: str, is_enough: IsEnough) -> Iterator[tuple[bytes, BinaryIO]]:
-    """Yield the first bytes of a source, and all of it as a stream; gzip is decompressed.
+    """Yield the first bytes of a source, and all of it as a stream; gzip is unpacked.
 
-    Raises OSError if the source cannot be opened.
-
-    Yields:
-        (head, stream): the stream starts with the head.
+    The stream of a file can be rewound, that of a pipe cannot. Raises OSError if the source cannot
+    be opened.
     """
-    with _open(path) as file:
-        magic, stream = _peek(file, lambda head: len(head) >= len(GZIP))
+    with _open_stdin() if path == STDIN else Path(path).open("rb") as file:
+        can_rewind = path != STDIN and file.seekable()
+        magic, stream = _peek(file, lambda head: len(head) >= len(GZIP), can_rewind)
         if magic.startswith(GZIP):
             stream = cast("BinaryIO", gzip.GzipFile(fileobj=stream))
-        yield _peek(stream, is_enough)
+        yield _peek(stream, is_enough, can_rewind)
 
 
-def can_open_twice(path: str) -> bool:
-    """Return whether a source is a file, and not standard input or another pipe."""
-    return path != STDIN and Path(path).is_file()
+@contextmanager
+def as_file(stream: BinaryIO) -> Iterator[BinaryIO]:
+    """Yield a temporary file with all of `stream`."""
+    with tempfile.TemporaryFile() as file:
+        shutil.copyfileobj(stream, file)
+        file.seek(0)
+        yield file
 
 
-def copy_to_file(stream: BinaryIO) -> BinaryIO:
-    """Return a temporary file with all of `stream`; it is removed when closed."""
-    file = tempfile.TemporaryFile()  # noqa: SIM115 # the caller closes it
-    shutil.copyfileobj(stream, file)
-    file.seek(0)
-    return cast("BinaryIO", file)
-
-
-def _open(path: str) -> AbstractContextManager[BinaryIO]:
-    return _open_stdin() if path == STDIN else Path(path).open("rb")
+@contextmanager
+def as_text(
+    file: BinaryIO, errors: str = "surrogateescape", encoding: str = "utf-8"
+) -> Iterator[TextIO]:
+    """Yield the text of `file` with its line ends as they are; `file` stays open."""
+    text = io.TextIOWrapper(file, encoding, errors, newline="")
+    try:
+        yield text
+    finally:
+        if not file.closed:
+            text.detach()
 
 
 def _open_stdin() -> AbstractContextManager[BinaryIO]:
@@ -73,7 +78,7 @@ def _open_stdin() -> AbstractContextManager[BinaryIO]:
         return nullcontext(sys.stdin.buffer)
 
 
-def _peek(stream: BinaryIO, is_enough: IsEnough) -> tuple[bytes, BinaryIO]:
+def _peek(stream: BinaryIO, is_enough: IsEnough, can_rewind: bool) -> tuple[bytes, BinaryIO]:
     """Return the start of `stream`, and a stream that includes it.
 
     An error after the first bytes is left to the reader, which gets what was read before it.
@@ -85,8 +90,11 @@ def _peek(stream: BinaryIO, is_enough: IsEnough) -> tuple[bytes, BinaryIO]:
             if not data:
                 break
             head += data
-    except (OSError, EOFError) as damage:  # still return what was read before it
+    except (OSError, EOFError, zlib.error) as damage:
         error = damage
+    if can_rewind:
+        stream.seek(0)
+        return head, stream
     replay = cast("io.RawIOBase", _Replay(head, stream, error))
     return head, cast("BinaryIO", io.BufferedReader(replay, BUFFER_BYTES))
 

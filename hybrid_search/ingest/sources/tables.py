@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 
 from hybrid_search.errors import InputError
 from hybrid_search.ingest.column_names import EXAMPLE, propose_for_header
@@ -17,40 +17,37 @@ from hybrid_search.ingest.sources.records import (
     RESERVED,
     TURN_KEYS,
     Record,
-    Row,
-    build_row,
+    build_record,
     dump,
     find,
 )
 from hybrid_search.ingest.sources.turn_rows import group_calls
 
 
-class Table(Protocol):
-    """Rows with named columns that can be read more than once."""
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows with named columns.
 
-    @property
-    def header(self) -> Sequence[str]:
-        """Return the names of the columns, which are unique."""
-        ...
+    `header` has the names of the columns, which are unique. `read` returns the rows in order,
+    without missing values; it can be called again.
+    """
 
-    def records(self) -> Iterator[Record]:
-        """Yield the rows in order, without missing values."""
-        ...
+    header: Sequence[str]
+    read: Callable[[], Iterator[Record]]
 
 
-def read_table(table: Table, options: ReadOptions) -> Iterator[Row]:
+def read_table(table: Table, options: ReadOptions) -> Iterator[Record]:
     """Return the documents of a table's rows, after checking the whole table.
 
     Raises InputError if no columns give id and text, or if different rows have the same id, as all
     but the last would be lost.
     """
-    options = replace(
-        options, columns=complete_columns(options.columns, table.header, options.rows)
-    )
+    columns = complete_columns(options.columns, table.header, options.rows)
+    options = replace(options, columns=columns)
     if options.rows == "turn":
-        return group_calls(table.records(), options)
-    _check_ids(table, options.columns.of.get("id", "id"))
-    return (build_row(record, options) for record in table.records())
+        return group_calls(table.read(), options)
+    _check_ids(table, columns.of.get("id", "id"))
+    return (build_record(record, options) for record in table.read())
 
 
 def complete_columns(columns: Columns, header: Sequence[str], rows: str = "document") -> Columns:
@@ -61,42 +58,36 @@ def complete_columns(columns: Columns, header: Sequence[str], rows: str = "docum
     """
     of = {key: name if name in header else name.strip() for key, name in columns.of.items()}
     below_turns = {"text", *TURN_KEYS} if "turns" in {*of, *header} else set()
-    missing = [
-        name
-        for key, name in of.items()
-        if key not in below_turns and not {name, name.partition(".")[0]} & {*header}
-    ]
-    if missing:
-        raise InputError(
-            f"no column {missing[0]!r}, which --columns names, is among the {len(header)} of the "
-            "table: name one that is",
-            f"the columns are {', '.join(header)}"[:1000],
-        )
-    keys = (*RESERVED, *TURN_KEYS) if rows == "turn" else RESERVED
-    for key in (key for key in keys if key not in of and key not in header):
+    listed = f"the columns are {', '.join(header)}"[:1000]
+    for key, name in of.items():
+        if key not in below_turns and not {name, name.partition(".")[0]} & {*header}:
+            raise InputError(
+                f"no column {name!r}, which --columns names, is among the {len(header)} of the "
+                "table: name one that is",
+                listed,
+            )
+    for key in (*RESERVED, *TURN_KEYS) if rows == "turn" else RESERVED:
         named_so = [name for name in header if name.strip().casefold() == key]
-        if named_so and named_so[0] not in of.values():
+        if key not in {*of, *header} and named_so and named_so[0] not in of.values():
             of[key] = named_so[0]
     known = {*of, *header}
     if "id" not in known or not {*CONTENT} & known:
         proposed = propose_for_header(header)
         remedy = f"{'say which they are, as in' if proposed == EXAMPLE else 'give'} {proposed}"
         raise InputError(
-            f"no columns id and text are among the {len(header)} of the table: {remedy}",
-            f"the columns are {', '.join(header)}"[:1000],
+            f"no columns id and text are among the {len(header)} of the table: {remedy}", listed
         )
     return Columns(of)
 
 
 def _check_ids(table: Table, column: str) -> None:
     """Raise InputError if two different rows have the same id."""
-    seen_ids = SeenIds()
-    try:
-        for record in table.records():
-            document_id = stringify_number(find(record.fields, column))
-            if record.fault or not isinstance(document_id, str):
+    with closing(SeenIds()) as seen_ids:
+        for record in table.read():
+            document_id = stringify_number(find(record.fields or {}, column))
+            if not isinstance(document_id, str):
                 continue
-            digest = hashlib.blake2b(dump(record.fields), digest_size=16).hexdigest()
+            digest = hashlib.blake2b(dump(record.fields or {}), digest_size=16).hexdigest()
             earlier = seen_ids.add(document_id, str(record.number), digest)
             if earlier and earlier.digest != digest:
                 raise InputError(
@@ -104,5 +95,3 @@ def _check_ids(table: Table, column: str) -> None:
                     "nothing of it was taken: give --rows turn if each row is a turn of the call "
                     "that its id names, or name another column, as in --columns id=COLUMN"
                 )
-    finally:
-        seen_ids.close()

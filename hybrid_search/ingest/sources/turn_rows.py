@@ -16,9 +16,9 @@ from hybrid_search.ingest.sources.records import (
     TURN_KEYS,
     Fields,
     Record,
-    Row,
     count_from_first,
     dump,
+    parse_record,
     read_turn_keys,
     take,
 )
@@ -31,7 +31,7 @@ _Stored = tuple[int, str | None, bytes, str | None]
 """Number, id of the call, the row as JSON or raw, fault."""
 
 
-def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Row]:
+def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Record]:
     """Yield the calls in the order of their first rows, each numbered by that row.
 
     The turns of a call are sorted by start time if all have one, else they keep the order of their
@@ -56,7 +56,7 @@ def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Row
                 "SELECT min(number) AS first, call, sum(length(data)) FROM rows "
                 "GROUP BY call, CASE WHEN call IS NULL THEN number END ORDER BY first"
             ):
-                yield _build_row(rows, first, call, size, turn_columns)
+                yield _build_record(rows, first, call, size, turn_columns)
     except sqlite3.Error as error:
         raise IndexStoreError(
             f"the rows cannot be stored in the temporary folder: {error}. "
@@ -65,10 +65,10 @@ def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Row
 
 
 def _store(record: Record, columns: Columns) -> _Stored:
-    if record.fault:
+    record = parse_record(record)
+    if record.fields is None:
         return record.number, None, record.raw, record.fault
-    raw = record.raw or dump(record.fields)
-    fields = dict(record.fields)
+    raw, fields = record.raw or dump(record.fields), dict(record.fields)
     call = stringify_number(take(fields, columns.of.get("id", "id")))
     if not isinstance(call, str):
         return record.number, None, raw, "the row has no id of a call"
@@ -108,21 +108,20 @@ def _say_turn_columns(turn_columns: frozenset[str]) -> None:
         )
 
 
-def _build_row(
+def _build_record(
     rows: sqlite3.Connection, first: int, call: str | None, size: int, turn_columns: frozenset[str]
-) -> Row:
+) -> Record:
     if call is None:
-        (row,) = rows.execute(
-            "SELECT number, data, fault FROM rows WHERE call IS NULL AND number = ?", (first,)
+        ((raw, fault),) = rows.execute(
+            "SELECT data, fault FROM rows WHERE call IS NULL AND number = ?", (first,)
         )
-        number, data, fault = row
-        return number, data, fault
+        return Record(first, raw, fault=fault)
     if size > MAX_LINE_BYTES:
         fault = f"the rows of the call have over {MAX_LINE_BYTES} bytes"
-        return first, dump({"id": call}), fault
+        return Record(first, dump({"id": call}), fault=fault)
     stored = rows.execute("SELECT data FROM rows WHERE call = ? ORDER BY number", (call,))
     document = build_call(call, [json.loads(data) for (data,) in stored], turn_columns)
-    return first, dump(document), None
+    return Record(first, dump(document))
 
 
 def build_call(

@@ -6,11 +6,10 @@ https://developers.deepgram.com/docs/utterances
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Iterator
+from typing import Any
 
-from hybrid_search.ingest.sources.formats.base import Format
-from hybrid_search.ingest.sources.formats.json_records import Record, find_paths, read_records
+from hybrid_search.ingest.sources.formats.json_format import json_format
 from hybrid_search.ingest.sources.formats.turns import (
     Turn,
     Word,
@@ -19,126 +18,70 @@ from hybrid_search.ingest.sources.formats.turns import (
     keep_known,
     make_turn,
     make_turn_of_words,
+    pick,
+    read_times,
     sort_by_start,
     to_ms,
 )
 
 
-class _Word(Record):
-    word: str
-    punctuated_word: str | None = None
-    start: float | None = None
-    end: float | None = None
-    speaker: str | None = None
+def build(response: Any, id: str) -> Iterator[dict[str, Any]]:
+    """Yield the call; speakers have Deepgram's numbers, after the channel if there are several."""
+    results, metadata = response["results"], response.get("metadata") or {}
+    channels, utterances = results.get("channels") or [], results.get("utterances")
+    fields = {
+        "id": metadata.get("request_id") or id,
+        "duration_ms": to_ms(metadata.get("duration")),
+        **pick(metadata, created="created", channels="channels"),
+        "language": next(filter(None, (item.get("detected_language") for item in channels)), None),
+    }
+    turns = _turns_of_utterances(utterances) if utterances else _turns_of_words(channels)
+    yield keep_known(fields) | {"turns": drop_empty(turns)}
 
 
-class _Utterance(Record):
-    transcript: str = ""
-    start: float | None = None
-    end: float | None = None
-    speaker: str | None = None
-    channel: int | None = None
-    confidence: float | None = None
-    words: tuple[_Word, ...] = ()
-
-
-class _Alternative(Record):
-    transcript: str = ""
-    words: tuple[_Word, ...] = ()
-
-
-class _Channel(Record):
-    alternatives: tuple[_Alternative, ...] = ()
-    detected_language: str | None = None
-
-
-class _Results(Record):
-    channels: tuple[_Channel, ...] = ()
-    utterances: list[_Utterance] | None = None
-
-
-class _Metadata(Record):
-    request_id: str | None = None
-    created: str | None = None
-    duration: float | None = None
-    channels: int | None = None
-
-
-class _Response(Record):
-    metadata: _Metadata = _Metadata()
-    results: _Results
-
-
-def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file is a response of Deepgram."""
-    paths = find_paths(head)
-    return (
-        "results.channels.alternatives" in paths
-        or {"results.utterances", "metadata.request_id"} <= paths
-    )
-
-
-def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the calls; speakers have Deepgram's numbers, after the channel if there are several."""
-    for own_id, response in read_records(file, _Response, id):
-        results, metadata = response.results, response.metadata
-        languages = [channel.detected_language for channel in results.channels]
-        fields = {
-            "id": metadata.request_id or own_id,
-            "created": metadata.created,
-            "duration_ms": to_ms(metadata.duration),
-            "channels": metadata.channels,
-            "language": next(filter(None, languages), None),
-        }
-        turns = _turns_of_utterances(results) if results.utterances else _turns_of_words(results)
-        yield keep_known(fields) | {"turns": drop_empty(turns)}
-
-
-def _turns_of_utterances(results: _Results) -> Iterator[Turn]:
-    utterances = results.utterances or []
-    has_channels = len({utterance.channel for utterance in utterances}) > 1
+def _turns_of_utterances(utterances: Any) -> Iterator[Turn]:
+    has_channels = len({utterance.get("channel") for utterance in utterances}) > 1
     for utterance in utterances:
-        speaker = _name_speaker(utterance.speaker, utterance.channel if has_channels else None)
+        channel = utterance.get("channel")
         yield make_turn(
-            utterance.transcript,
-            speaker,
-            (to_ms(utterance.start), to_ms(utterance.end)),
-            _make_words(utterance.words, speaker),
-            channel=utterance.channel,
-            confidence=utterance.confidence,
+            utterance.get("transcript"),
+            _name_speaker(utterance, channel if has_channels else None),
+            read_times(utterance),
+            _make_words(utterance, None),
+            **pick(utterance, channel="channel", confidence="confidence"),
         )
 
 
-def _turns_of_words(results: _Results) -> list[Turn]:
+def _turns_of_words(channels: Any) -> list[Turn]:
     """Return the turns of all channels in order, split by speaker and silence."""
-    has_channels = len(results.channels) > 1
     turns: list[Turn] = []
-    for number, channel in enumerate(results.channels):
-        for alternative in channel.alternatives[:1]:
-            words = [
-                Word(word.punctuated_word or word.word, to_ms(word.start), to_ms(word.end), speaker)
-                for word in alternative.words
-                for speaker in [_name_speaker(word.speaker, number if has_channels else None)]
+    for number, channel in enumerate(channels):
+        for alternative in (channel.get("alternatives") or ())[:1]:
+            groups = group_words(_make_words(alternative, number if len(channels) > 1 else None))
+            turns += [make_turn_of_words(group, channel=number) for group in groups] or [
+                make_turn(alternative.get("transcript"), channel=number)
             ]
-            turns += (
-                [make_turn_of_words(group, channel=number) for group in group_words(words)]
-                if words
-                else [make_turn(alternative.transcript, channel=number)]
-            )
     return sort_by_start(turns)
 
 
-def _make_words(words: Sequence[_Word], speaker: str | None) -> list[Word]:
-    return [
-        Word(word.punctuated_word or word.word, to_ms(word.start), to_ms(word.end), speaker)
-        for word in words
-    ]
+def _make_words(part: Any, channel: int | None) -> list[Word]:
+    return [_make_word(word, channel) for word in part.get("words") or ()]
 
 
-def _name_speaker(speaker: str | None, channel: int | None) -> str | None:
+def _make_word(word: Any, channel: int | None) -> Word:
+    text = word.get("punctuated_word") or word["word"]
+    return Word(text, *read_times(word), _name_speaker(word, channel))
+
+
+def _name_speaker(part: Any, channel: int | None) -> str | None:
     """Return a speaker's number, after the channel's, as each channel numbers its own from 0."""
-    parts = [str(part) for part in (channel, speaker) if part is not None]
-    return "-".join(parts) or None
+    numbers = [str(number) for number in (channel, part.get("speaker")) if number is not None]
+    return "-".join(numbers) or None
 
 
-DEEPGRAM = Format("deepgram", recognise, read)
+DEEPGRAM = json_format(
+    "deepgram",
+    build,
+    {"results.channels.alternatives"},
+    {"results.utterances", "metadata.request_id"},
+)

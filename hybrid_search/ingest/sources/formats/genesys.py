@@ -8,145 +8,88 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, BinaryIO
+from typing import Any
 
-from pydantic import Field
-
-from hybrid_search.ingest.sources.formats.base import Format
-from hybrid_search.ingest.sources.formats.json_records import Record, find_paths, read_records
+from hybrid_search.ingest.sources.formats.json_format import json_format
 from hybrid_search.ingest.sources.formats.turns import (
     Turn,
     Word,
     drop_empty,
     keep_known,
     make_turn,
+    pick,
 )
 
-RECORDED = {"transcript", "emailTranscript", "messagingTranscript"}
-"""The keys of recordings that are text."""
+RECORDED = ("transcript", "emailTranscript", "messagingTranscript")
+"""The keys of recordings that are text: chats, mails, and messages of other services."""
 
 
-class _Period(Record):
-    milliseconds: float = 0
+def build(conversation: Any, id: str) -> Iterator[dict[str, Any]]:
+    """Yield the conversation; a speaker is a purpose, e.g. external or agent."""
+    own_id, conversation_id = conversation.get("id"), conversation.get("conversationId")
+    transcripts = conversation.get("transcripts") or ()
+    fields = {
+        # a conversation may have several recordings, told apart by their ids
+        "id": own_id or conversation_id or id,
+        "conversation": conversation_id if own_id else None,
+        "communication": conversation.get("communicationId"),
+        "channel": _find_first(conversation, "mediaType", "media"),
+        "language": next(filter(None, (item.get("language") for item in transcripts)), None),
+        "start_time": _to_iso(conversation.get("startTime")),
+    }
+    phrases = (phrase for item in transcripts for phrase in item.get("phrases") or ())
+    messages = (message for key in RECORDED for message in conversation.get(key) or ())
+    turns = [*map(_build_phrase, phrases), *map(_build_message, messages)]
+    yield keep_known(fields) | {"turns": drop_empty(turns)}
 
 
-class _Timed(Record):
-    offset: _Period | None = None
-    duration: _Period | None = None
-    confidence: float | None = None
-
-    @property
-    def times(self) -> tuple[int | None, int | None]:
-        """Start and end relative to the start of the call."""
-        if self.offset is None:
-            return None, None
-        start = max(0, self.offset.milliseconds)
-        end = start + self.duration.milliseconds if self.duration else None
-        return round(start), None if end is None else round(end)
+def _build_phrase(phrase: Any) -> Turn:
+    text = phrase.get("decoratedText") or phrase.get("text")
+    words = [Word(word["word"], *_times(word)) for word in phrase.get("words") or ()]
+    facts = pick(phrase, speaker="participantPurpose", confidence="confidence")
+    return make_turn(text, times=_times(phrase), words=words, **facts)
 
 
-class _Word(_Timed):
-    word: str
+def _build_message(message: Any) -> Turn:
+    sender = message.get("from")
+    if isinstance(sender, dict):
+        sender = _find_first(sender, "name", "email")
+    return make_turn(
+        _find_first(message, "body", "textBody", "htmlBody", "messageText"),
+        _find_first(message, "participantPurpose", "purpose") or sender,
+        subject=message.get("subject"),
+        time=_find_first(message, "utc", "timestamp", "time"),
+    )
 
 
-class _Phrase(_Timed):
-    text: str = ""
-    decorated_text: str | None = Field(default=None, alias="decoratedText")
-    purpose: str | None = Field(default=None, alias="participantPurpose")
-    words: tuple[_Word, ...] = ()
+def _find_first(fields: Any, *keys: str) -> Any:
+    return next(filter(None, map(fields.get, keys)), None)
 
 
-class _Transcript(Record):
-    language: str | None = None
-    phrases: tuple[_Phrase, ...] = ()
+def _times(part: Any) -> tuple[int | None, int | None]:
+    """Return start and end relative to the start of the call."""
+    offset, duration = part.get("offset"), part.get("duration")
+    if offset is None:
+        return None, None
+    start = max(0, offset.get("milliseconds", 0))
+    return round(start), round(start + duration.get("milliseconds", 0)) if duration else None
 
 
-class _Address(Record):
-    email: str | None = None
-    name: str | None = None
-
-
-class _Message(Record):
-    """A message of a chat, a mail, or a message of another service."""
-
-    body: str | None = None
-    text_body: str | None = Field(default=None, alias="textBody")
-    html_body: str | None = Field(default=None, alias="htmlBody")
-    message_text: str | None = Field(default=None, alias="messageText")
-    participant_purpose: str | None = Field(default=None, alias="participantPurpose")
-    purpose: str | None = None
-    sender: str | _Address | None = Field(default=None, alias="from")
-    subject: str | None = None
-    utc: str | None = None
-    timestamp: str | None = None
-    time: str | None = None
-
-
-class _Conversation(Record):
-    id: str | None = None
-    conversation_id: str | None = Field(default=None, alias="conversationId")
-    communication_id: str | None = Field(default=None, alias="communicationId")
-    media_type: str | None = Field(default=None, alias="mediaType")
-    media: str | None = None
-    start_time: int | str | None = Field(default=None, alias="startTime")
-    transcripts: tuple[_Transcript, ...] = ()
-    chat: list[_Message] | None = Field(default=None, alias="transcript")
-    mails: list[_Message] | None = Field(default=None, alias="emailTranscript")
-    messages: list[_Message] | None = Field(default=None, alias="messagingTranscript")
-
-
-def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file is a transcript or a recording of a conversation."""
-    paths = find_paths(head)
-    if "conversationId" not in paths:
-        return False
-    is_transcript = {"communicationId", "mediaType", "transcripts"} <= paths
-    is_recording = bool(paths & RECORDED and paths & {"fileState", "mediaUris", "media"})
-    return is_transcript or is_recording or "transcripts.phrases" in paths
-
-
-def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the conversations; a speaker is a purpose, e.g. external or agent."""
-    for own_id, conversation in read_records(file, _Conversation, id):
-        languages = [transcript.language for transcript in conversation.transcripts]
-        fields = {
-            # a conversation may have several recordings, told apart by their ids
-            "id": conversation.id or conversation.conversation_id or own_id,
-            "conversation": conversation.conversation_id if conversation.id else None,
-            "communication": conversation.communication_id,
-            "channel": conversation.media_type or conversation.media,
-            "language": next(filter(None, languages), None),
-            "start_time": _to_iso(conversation.start_time),
-        }
-        yield keep_known(fields) | {"turns": drop_empty(_iterate_turns(conversation))}
-
-
-def _iterate_turns(conversation: _Conversation) -> Iterator[Turn]:
-    for transcript in conversation.transcripts:
-        for phrase in transcript.phrases:
-            words = [Word(word.word, *word.times) for word in phrase.words]
-            text = phrase.decorated_text or phrase.text
-            yield make_turn(text, phrase.purpose, phrase.times, words, confidence=phrase.confidence)
-    recorded = (conversation.chat, conversation.mails, conversation.messages)
-    for message in (message for messages in recorded for message in messages or ()):
-        texts = (message.body, message.text_body, message.html_body, message.message_text)
-        yield make_turn(
-            next(filter(None, texts), ""),
-            message.participant_purpose or message.purpose or _name_sender(message.sender),
-            subject=message.subject,
-            time=message.utc or message.timestamp or message.time,
-        )
-
-
-def _name_sender(sender: str | _Address | None) -> str | None:
-    return sender.name or sender.email if isinstance(sender, _Address) else sender
-
-
-def _to_iso(time: int | str | None) -> str | None:
+def _to_iso(time: Any) -> Any:
     """Return a time in ISO 8601, converted from milliseconds since 1970 if necessary."""
     if not isinstance(time, int):
         return time
     return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")
 
 
-GENESYS = Format("genesys", recognise, read)
+GENESYS = json_format(
+    "genesys",
+    build,
+    {"conversationId", "transcripts.phrases"},
+    {"conversationId", "communicationId", "mediaType", "transcripts"},
+    *(
+        {"conversationId", recorded, proof}
+        for recorded in RECORDED
+        for proof in ("fileState", "mediaUris", "media")
+    ),
+)

@@ -33,15 +33,25 @@ class Word:
     speaker: str | None = None
 
 
-def to_ms(seconds: float | None) -> int | None:
+def to_ms(seconds: float | str | None) -> int | None:
     """Return seconds as whole milliseconds, never negative; None if not a number."""
-    if seconds is None or not math.isfinite(seconds):
+    if seconds is None or not math.isfinite(float(seconds)):
         return None
-    return max(0, round(seconds * 1000))
+    return max(0, round(float(seconds) * 1000))
+
+
+def read_times(part: Any) -> tuple[int | None, int | None]:
+    """Return in milliseconds when a part starts and ends, which it says in seconds."""
+    return to_ms(part.get("start")), to_ms(part.get("end"))
+
+
+def pick(fields: Any, **keys: str) -> dict[str, Any]:
+    """Return values of an object under the names that `keys` give them, None if one is missing."""
+    return {name: fields.get(key) for name, key in keys.items()}
 
 
 def make_turn(
-    text: str,
+    text: str | None,
     speaker: str | None = None,
     times: tuple[int | None, int | None] = (None, None),
     words: Iterable[Word] = (),
@@ -56,7 +66,7 @@ def make_turn(
         words: Its words in order, with their times.
         **facts: Further fields from the source; None and NaN are left out.
     """
-    text = text.strip()
+    text = (text or "").strip()
     start_ms, end_ms = times
     turn = {
         "speaker": speaker,

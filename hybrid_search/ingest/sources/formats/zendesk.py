@@ -8,135 +8,82 @@ https://support.zendesk.com/hc/en-us/articles/4408886165402 (JSON export)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import Any
 
-from hybrid_search.ingest.sources.formats.base import Format
-from hybrid_search.ingest.sources.formats.json_records import Record, find_paths, read_records
-from hybrid_search.ingest.sources.formats.turns import Turn, drop_empty, keep_known, make_turn
+from hybrid_search.ingest.document_parser import stringify_number
+from hybrid_search.ingest.sources.formats.json_format import json_format
+from hybrid_search.ingest.sources.formats.turns import (
+    Turn,
+    drop_empty,
+    keep_known,
+    make_turn,
+    pick,
+)
 
-OWN_FIELDS = {"via", "custom_fields", "raw_subject", "satisfaction_rating", "brand_id"}
+OWN_FIELDS = ("via", "custom_fields", "raw_subject", "satisfaction_rating", "brand_id")
 """Fields of a ticket that are specific to Zendesk."""
+
+KEPT = ("subject", "status", "priority", "type", "tags", "created_at", "updated_at")
+KEPT_IDS = ("requester_id", "assignee_id", "organization_id", "group_id")
+"""Fields of a ticket that become metadata, ids as text."""
 
 END_USER, AGENT = "end-user", "agent"
 """Roles of users, as Zendesk names them."""
 
 
-class _User(Record):
-    id: str
-    name: str | None = None
-    role: str | None = None
-
-
-class _Comment(Record):
-    author_id: str | None = None
-    body: str | None = None
-    plain_body: str | None = None
-    html_body: str | None = None
-    public: bool | None = None
-    created_at: str | None = None
-
-
-class _Via(Record):
-    channel: str | int | None = None
-
-
-class _Rating(Record):
-    score: str | None = None
-
-
-class _CustomField(Record):
-    id: str
-    value: Any = None
-
-
-class _Ticket(Record):
-    id: str
-    subject: str | None = None
-    description: str | None = None
-    status: str | None = None
-    priority: str | None = None
-    type: str | None = None
-    tags: tuple[str, ...] = ()
-    created_at: str | None = None
-    updated_at: str | None = None
-    requester_id: str | None = None
-    assignee_id: str | None = None
-    organization_id: str | None = None
-    group_id: str | None = None
-    via: _Via | None = None
-    satisfaction_rating: _Rating | None = None
-    custom_fields: list[_CustomField] | None = None
-    comments: list[_Comment] | None = None
-
-
-class _Export(_Ticket):
-    """A ticket, or an API response with one or several tickets."""
-
-    id: str = ""
-    ticket: _Ticket | None = None
-    tickets: list[_Ticket] | None = None
-    users: list[_User] | None = None
-    comments: list[_Comment] | None = None
-
-
-def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file has Zendesk tickets."""
-    paths = find_paths(head)
-    return any(
-        {f"{parent}id", f"{parent}requester_id"} <= paths
-        and any(f"{parent}{field}" in paths for field in OWN_FIELDS)
-        for parent in ("", "ticket.", "tickets.")
-    )
-
-
-def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
+def build(export: Any, id: str) -> Iterator[dict[str, Any]]:
     """Yield the tickets; each comment is a turn, whose speaker is the author's role.
 
     Without users from the API, the requester is an end user and all others are agents.
     """
-    for own_id, export in read_records(file, _Export, id):
-        roles = {user.id: user.role for user in export.users or () if user.role}
-        tickets = export.tickets
-        if tickets is None:
-            ticket = export.ticket or export
-            tickets = [ticket.model_copy(update={"comments": ticket.comments or export.comments})]
-        for ticket in tickets:
-            yield _make_document(ticket, own_id, roles)
+    roles = {user["id"]: user["role"] for user in export.get("users") or () if user.get("role")}
+    tickets = export.get("tickets")
+    if tickets is None:
+        ticket = export.get("ticket") or export
+        tickets = [{**ticket, "comments": ticket.get("comments") or export.get("comments")}]
+    for ticket in tickets:
+        yield _build_document(ticket, id, roles)
 
 
-def _make_document(ticket: _Ticket, own_id: str, roles: Mapping[str, str]) -> dict[str, Any]:
-    custom_fields = {
-        field.id: field.value for field in ticket.custom_fields or () if field.value not in ("", [])
-    }
+def _build_document(ticket: Any, id: str, roles: Mapping[Any, str]) -> dict[str, Any]:
+    channel = (ticket.get("via") or {}).get("channel")
     fields = {
-        "id": ticket.id or own_id,
-        "channel": str(ticket.via.channel) if ticket.via and ticket.via.channel else None,
-        "rating": ticket.satisfaction_rating and ticket.satisfaction_rating.score,
-        "custom_fields": keep_known(custom_fields),
-        "tags": list(ticket.tags),
-        **ticket.model_dump(
-            include={
-                *("subject", "status", "priority", "type", "created_at", "updated_at"),
-                *("requester_id", "assignee_id", "organization_id", "group_id"),
-            }
-        ),
+        "id": stringify_number(ticket.get("id")) or id,
+        "channel": str(channel) if channel else None,
+        "rating": (ticket.get("satisfaction_rating") or {}).get("score"),
+        "custom_fields": {
+            str(field["id"]): field["value"]
+            for field in ticket.get("custom_fields") or ()
+            if field.get("value") not in (None, "", [])
+        },
+        **{key: ticket.get(key) for key in KEPT},
+        **{key: stringify_number(ticket.get(key)) for key in KEPT_IDS},
     }
-    turns = drop_empty(_make_turn(comment, ticket, roles) for comment in ticket.comments or ())
+    turns = drop_empty(
+        _make_turn(comment, ticket, roles) for comment in ticket.get("comments") or ()
+    )
     if not turns:  # the description repeats the first comment
-        turns = drop_empty([make_turn(ticket.description or "", END_USER)])
+        turns = drop_empty([make_turn(ticket.get("description"), END_USER)])
     return {**keep_known(fields), "turns": turns}
 
 
-def _make_turn(comment: _Comment, ticket: _Ticket, roles: Mapping[str, str]) -> Turn:
-    author = comment.author_id
-    usual_role = END_USER if author and author == ticket.requester_id else AGENT
+def _make_turn(comment: Any, ticket: Any, roles: Mapping[Any, str]) -> Turn:
+    author = comment.get("author_id")
+    usual_role = END_USER if author and author == ticket.get("requester_id") else AGENT
     return make_turn(
-        comment.plain_body or comment.body or comment.html_body or "",
-        roles.get(author or "", usual_role),
-        created_at=comment.created_at,
-        public=comment.public,
-        author_id=author,
+        comment.get("plain_body") or comment.get("body") or comment.get("html_body"),
+        roles.get(author, usual_role),
+        author_id=stringify_number(author),
+        **pick(comment, created_at="created_at", public="public"),
     )
 
 
-ZENDESK = Format("zendesk", recognise, read)
+ZENDESK = json_format(
+    "zendesk",
+    build,
+    *(
+        {f"{parent}id", f"{parent}requester_id", f"{parent}{field}"}
+        for parent in ("", "ticket.", "tickets.")
+        for field in OWN_FIELDS
+    ),
+)
