@@ -205,8 +205,11 @@ _ForeignHit = _object(_index=str, _id=str, _source=NotRequired[dict[str, Any]], 
 _ForeignHits = _object(hits=_List[_ForeignHit])
 FOREIGN_PAGE = Shape[Answer](_object(hits=_ForeignHits, pit_id=NotRequired[str]))
 """A page of documents of another program, and the point in time of the next one."""
-ELASTICSEARCH_PIT = Shape[Answer](_object(id=str))
-OPENSEARCH_PIT = Shape[Answer](_object(pit_id=str))
+
+
+def point_in_time(key: str) -> Shape[Answer]:
+    """Return the shape of the answer to a request for a point in time, whose id has this key."""
+    return Shape(_object(**{key: str}))
 
 
 # Counts

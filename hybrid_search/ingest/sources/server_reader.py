@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from hybrid_search.backends.server import answers
 from hybrid_search.backends.server.aliases import COMPLETE_RESULTS
+from hybrid_search.backends.server.dialects import find_dialect
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.errors import UNUSABLE
 from hybrid_search.backends.server.transport.shape import OBJECT
@@ -27,12 +28,6 @@ FIRST, MOST = 50, 500
 """Number of documents in the first page, and the maximum of any page."""
 PAGE_BYTES = 4 * 1024 * 1024
 """Target bytes of a page; its number of documents follows from the mean of the previous page."""
-
-SHARD_DOC = (3, 3, 0)
-"""The first OpenSearch with ``_shard_doc``, which orders documents across shards.
-
-The oldest supported Elasticsearch has it.
-"""
 
 SHARDS = "index.number_of_shards"
 
@@ -59,13 +54,11 @@ def iterate_hits(
 def _views(server: Server, index: str) -> Iterator[tuple[str, str | None, list[str]]]:
     """Yield (index to open, shard preference, sort order) for each part that is read separately.
 
-    Within a part the sort order is total. ``_doc`` comes first, because the server can resume from
-    it without visiting earlier documents.
+    Within a part the sort order is total.
     """
-    if server.engine == "elasticsearch":
-        yield index, None, ["_shard_doc"]
-    elif server.version >= SHARD_DOC:
-        yield index, None, ["_doc", "_shard_doc"]
+    order = find_dialect(server.engine).choose_order(server.version)
+    if order:
+        yield index, None, order
     else:
         for name, shards in _shard_counts(server, index):
             yield from ((name, f"_shards:{number}", ["_doc"]) for number in range(shards))
@@ -94,25 +87,24 @@ def _open_point_in_time(
 
     If closing fails, it expires by itself.
     """
-    is_elasticsearch = server.engine == "elasticsearch"
-    path = "_pit" if is_elasticsearch else "_search/point_in_time"
+    dialect = find_dialect(server.engine)
     answer = _request_index(
         server,
         index,
         "POST",
-        f"/{_path(index)}/{path}",
+        f"/{_path(index)}/{dialect.pit_path}",
         params={"keep_alive": KEEP, "preference": preference},
-        read=(answers.ELASTICSEARCH_PIT if is_elasticsearch else answers.OPENSEARCH_PIT).read,
+        read=answers.point_in_time(dialect.pit_key).read,
     )
-    pit = {"id": answer["id" if is_elasticsearch else "pit_id"], "keep_alive": KEEP}
+    pit = {"id": answer[dialect.pit_key], "keep_alive": KEEP}
     try:
         yield pit
     finally:
         try:
             server.request(
                 "DELETE",
-                f"/{path}",
-                body={"id": pit["id"]} if is_elasticsearch else {"pit_id": [pit["id"]]},
+                f"/{dialect.pit_path}",
+                body=dialect.build_pit_deletion(pit["id"]),
                 read=OBJECT.read,
             )
         except ServerError as error:

@@ -1,18 +1,16 @@
-"""The contract of a connection: engine, version, single requests and bulk writing.
-
-Each client library has one module that provides it: `opensearch` and `elasticsearch`.
-"""
+"""The contract of a connection: engine, version, single requests and bulk writing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from hybrid_search.backends.server.transport.retry import RetryPolicy
 
-Engine = Literal["opensearch", "elasticsearch"]
+Engine = str
+"""The name of an engine, as in `dialects.DIALECTS`."""
 Body = Mapping[str, Any]
 
 TRANSIENT_STATUSES = (0, 408, 429, 502, 503, 504)
@@ -75,7 +73,7 @@ class Server(Protocol):
 
     @property
     def engine(self) -> Engine:
-        """Return which of the two engines it is. May ask the server, once."""
+        """Return which engine it is. May ask the server, once."""
         ...
 
     @property
@@ -101,7 +99,7 @@ class Server(Protocol):
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
         """Send each action once, and yield its outcome.
 
-        Actions are those of the client library's bulk helper: ``_op_type``, ``_index``, ``_id`` and
+        Actions are those of opensearch-py's bulk helper: ``_op_type``, ``_index``, ``_id`` and
         ``_source``, which is an object or its JSON. Each request is bounded in count and bytes.
         A transient failure is never raised: it is an outcome with one of `TRANSIENT_STATUSES`.
         """
