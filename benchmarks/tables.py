@@ -18,7 +18,7 @@ from benchmarks.percentiles import format_percentiles
 from benchmarks.quality import codes, meaning, mining_tables, models, windows
 from benchmarks.quality.tasks import ALL, TASKS
 from benchmarks.speed import first_answer, list_tables
-from hybrid_search.backends.server import mappings
+from hybrid_search.backends.server.dialects import DIALECTS
 
 PAGES = [
     results.ROOT.parent / name
@@ -228,7 +228,7 @@ def server_latency() -> str:
     """Render the hybrid query beside a plain match and plain kNN, measured in the same run."""
     measured = _read_servers("latency", "_288")
     columns = {
-        f"{mappings.ENGINES[engine]} {result['version']}, {state}": figures
+        f"{DIALECTS[engine].title} {result['version']}, {state}": figures
         for engine, result in measured.items()
         for state, figures in result["states"].items()
     }
@@ -256,7 +256,7 @@ def server_larger() -> str:
     """Render recall, latency and bytes of servers on ten times the passages."""
     measured = _read_servers("larger", f"_{SHARDS}")
     servers = [
-        f"{mappings.ENGINES[engine]} {result['version']}, shards: {result['shards']}"
+        f"{DIALECTS[engine].title} {result['version']}, shards: {result['shards']}"
         for engine, result in measured.items()
     ]
     cells = {
@@ -302,7 +302,7 @@ def _server_table(
     """Render a column for each server that was measured, a row for each of its `rows`."""
     measured = _read_servers(measurement)
     servers = [
-        f"{mappings.ENGINES[engine]} {result['version']}" for engine, result in measured.items()
+        f"{DIALECTS[engine].title} {result['version']}" for engine, result in measured.items()
     ]
     figures = [result[rows] for result in measured.values()]
     return table(
@@ -312,7 +312,7 @@ def _server_table(
 
 def _read_servers(measurement: str, variant: str = "") -> dict[str, dict[str, Any]]:
     """Return the results of a variant of a measurement by engine, of the servers that have one."""
-    names = {engine: f"{measurement}_{engine}{variant}-calls_sgd" for engine in mappings.ENGINES}
+    names = {engine: f"{measurement}_{engine}{variant}-calls_sgd" for engine in DIALECTS}
     return {
         engine: results.read_result(name, results.SERVERS)
         for engine, name in names.items()

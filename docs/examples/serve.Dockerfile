@@ -5,7 +5,7 @@ WORKDIR /app
 RUN chmod 777 .
 USER 1000
 COPY hybrid_span_search-*.whl ./
-RUN pip install --no-cache-dir "$(echo ./hybrid_span_search-*.whl)[cpu,serve,elasticsearch]"
+RUN pip install --no-cache-dir "$(echo ./hybrid_span_search-*.whl)[cpu,serve]"
 # the installed program works
 RUN hybrid-search best-spans "refund request" --text "I want my money back."
 VOLUME /data

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.backends.server.dialects import SCHEMES
 from hybrid_search.credentials import Access
 from hybrid_search.errors import UsageError
 
@@ -49,7 +50,7 @@ def _open_memory(_: str, __: str, ___: Access) -> Backend:
 def _open_server(location: str, scheme: str, access: Access) -> ServerBackend:
     from hybrid_search.backends.server.backend import ServerBackend
     from hybrid_search.backends.server.transport.address import Address
-    from hybrid_search.backends.server.transport.connect import connect
+    from hybrid_search.backends.server.transport.connection import connect
 
     address = Address.parse(f"{scheme}:{location}")
     return ServerBackend(
@@ -57,21 +58,10 @@ def _open_server(location: str, scheme: str, access: Access) -> ServerBackend:
     )
 
 
-SERVERS = (
-    "opensearch+https",
-    "opensearch+http",
-    "elasticsearch+https",
-    "elasticsearch+http",
-    "https",
-    "http",
-)
-"""URL schemes of servers; https and http alone let the server say which engine it is."""
-
-
 BACKENDS: dict[str, Callable[[str, str, Access], Backend]] = {
     "embedded": _open_embedded,
     "memory": _open_memory,
-    **dict.fromkeys(SERVERS, _open_server),
+    **dict.fromkeys(SCHEMES, _open_server),
 }
 """For each URL scheme the function that opens it, given location, scheme and access."""
 
@@ -100,7 +90,7 @@ def open_server(url: str, access: Access = ANONYMOUS) -> Server:
     from hybrid_search.backends.server.transport.patience import PatientServer
 
     scheme, _, location = url.partition(":")
-    if scheme not in SERVERS:
+    if scheme not in SCHEMES:
         raise UsageError(
             f"{scheme}: is not the URL of a server: "
             "use one, as in --from-url opensearch+https://HOST"

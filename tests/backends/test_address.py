@@ -50,7 +50,7 @@ def test_an_address_is_shown_whole() -> None:
 
 
 WRONG = {
-    "opensearch://host": "must begin with one of http, https, opensearch+http, opensearch+https",
+    "opensearch://host": "must begin with one of opensearch+https, opensearch+http",
     "opensearch+ftp://host": ", not with 'opensearch+ftp'",
     "host:9200": ", not with 'host'",
     "https://": "needs a host",

@@ -17,8 +17,8 @@ import pytest
 
 from hybrid_search.backends.index_options import QUANTIZATIONS, IndexOptions
 from hybrid_search.backends.server import mappings, passage_codec
+from hybrid_search.backends.server.dialects import DIALECTS, Version
 from hybrid_search.backends.server.graph_vectors import GraphVectors
-from hybrid_search.backends.server.mappings import ServerVersion
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import ServerError, UsageError
@@ -27,7 +27,7 @@ from tests.helpers.server_index import GRAPH as BYTE_GRAPH
 
 ROOT = Path(__file__).parents[2] / "mappings"
 SPEC = IndexSpec("mini", "0123abcd", 384, "int8", "turn", "6/1", schema=1)
-NEWEST: dict[str, ServerVersion] = {"opensearch": (3, 9, 0), "elasticsearch": (9, 5, 3)}
+NEWEST: dict[str, Version] = {"opensearch": (3, 9, 0), "elasticsearch": (9, 5, 3)}
 FILES = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("*/*.json"))]
 
 SPAN_FIELDS = {"start", "end", "text", "vector"}
@@ -62,7 +62,7 @@ def leaves(
 def make_body(
     engine: str,
     options: IndexOptions | None = None,
-    version: ServerVersion | None = None,
+    version: Version | None = None,
     spec: IndexSpec = SPEC,
 ) -> dict[str, Any]:
     return mappings.index_body(engine, spec, options or IndexOptions(), version or NEWEST[engine])
@@ -73,7 +73,7 @@ def properties(engine: str, options: IndexOptions | None = None) -> dict[str, An
     return fields
 
 
-def vector_mapping(engine: str, version: ServerVersion, **options: Any) -> dict[str, Any]:
+def vector_mapping(engine: str, version: Version, **options: Any) -> dict[str, Any]:
     """Return the mapping of the vector on a server of `version`."""
     field: dict[str, Any] = make_body(engine, IndexOptions(**options), version)["mappings"][
         "properties"
@@ -88,14 +88,14 @@ def read_json(file: str) -> Any:
 # Fields and settings
 
 
-@pytest.mark.parametrize("engine", mappings.ENGINES)
+@pytest.mark.parametrize("engine", DIALECTS)
 def test_a_server_has_the_fields_of_a_passage_and_takes_no_other(engine: str) -> None:
     assert set(properties(engine)) == OWN_FIELDS[engine]
     assert set(properties(engine)["spans"]["properties"]) == SPAN_FIELDS
     assert make_body(engine)["mappings"]["dynamic"] == "strict"
 
 
-@pytest.mark.parametrize("engine", mappings.ENGINES)
+@pytest.mark.parametrize("engine", DIALECTS)
 def test_the_writer_fills_these_fields_and_no_other(engine: str) -> None:
     document = {"id": "a", "text": "where is my refund", "date": "2026-01-01", "n": "7"}
     (entry,) = tiny_encoder.make_entries(document)
@@ -115,7 +115,7 @@ def test_the_writer_fills_these_fields_and_no_other(engine: str) -> None:
 def test_both_servers_are_told_the_same_but_for_vectors_and_short_codes() -> None:
     mappings_by_engine = {
         engine: make_body(engine, IndexOptions(quantization="none"))["mappings"]
-        for engine in mappings.ENGINES
+        for engine in DIALECTS
     }
     vectors = {
         engine: index_mapping["properties"]["spans"]["properties"].pop("vector")
@@ -139,13 +139,13 @@ def test_the_graph_has_the_numbers_that_are_asked_for_and_no_more_than_the_model
     assert vector_mapping(engine, NEWEST[engine], **options)[parameter] == numbers
 
 
-@pytest.mark.parametrize("engine", mappings.ENGINES)
+@pytest.mark.parametrize("engine", DIALECTS)
 def test_the_analyzer_is_english_or_the_one_that_is_given(engine: str) -> None:
     assert properties(engine)["text"]["analyzer"] == "english"
     assert properties(engine, IndexOptions(analyzer="standard"))["text"]["analyzer"] == "standard"
 
 
-@pytest.mark.parametrize("engine", mappings.ENGINES)
+@pytest.mark.parametrize("engine", DIALECTS)
 def test_english_is_defined_in_the_index_with_folded_accents_and_other_analyzers_are_not(
     engine: str,
 ) -> None:
@@ -155,7 +155,7 @@ def test_english_is_defined_in_the_index_with_folded_accents_and_other_analyzers
     assert "analysis" not in make_body(engine, IndexOptions("standard"))["settings"]["index"]
 
 
-@pytest.mark.parametrize("engine", mappings.ENGINES)
+@pytest.mark.parametrize("engine", DIALECTS)
 def test_an_index_has_one_shard_and_the_replicas_of_the_server_unless_others_are_given(
     engine: str,
 ) -> None:
@@ -173,14 +173,14 @@ def test_an_index_has_one_shard_and_the_replicas_of_the_server_unless_others_are
 
 @pytest.mark.parametrize(("version", "is_forbidden"), [((9, 2, 9), False), ((9, 3, 0), True)])
 def test_elasticsearch_may_not_end_a_search_early_where_it_would(
-    version: ServerVersion, is_forbidden: bool
+    version: Version, is_forbidden: bool
 ) -> None:
     """Older versions do not know the setting, and refuse an index that has it."""
     settings = make_body("elasticsearch", version=version)["settings"]["index"]
     assert (settings.get("dense_vector.hnsw_enable_early_termination") is False) == is_forbidden
 
 
-@pytest.mark.parametrize("engine", mappings.ENGINES)
+@pytest.mark.parametrize("engine", DIALECTS)
 def test_an_index_says_what_it_was_made_for_and_how(engine: str) -> None:
     meta = make_body(engine, IndexOptions(analyzer="standard"))["mappings"]["_meta"]
     assert IndexSpec(**meta["hybrid_search"]) == SPEC
@@ -194,7 +194,7 @@ def test_an_index_says_what_it_was_made_for_and_how(engine: str) -> None:
     }
 
 
-@pytest.mark.parametrize("engine", mappings.ENGINES)
+@pytest.mark.parametrize("engine", DIALECTS)
 def test_what_is_sent_is_the_file_in_the_repository_with_its_placeholders_filled(
     engine: str,
 ) -> None:
@@ -231,7 +231,7 @@ def test_every_placeholder_is_something_that_an_index_is_made_with(file: str) ->
 def test_there_are_the_same_files_for_every_engine_and_for_no_other() -> None:
     stems = ("analysis", "matches", "passages", "rejected", "vectors")
     names = [f"{stem}.json" for stem in stems]
-    assert set(FILES) == {f"{engine}/{name}" for engine in mappings.ENGINES for name in names}
+    assert set(FILES) == {f"{engine}/{name}" for engine in DIALECTS for name in names}
 
 
 @pytest.mark.parametrize("engine", ["solr", "", "OpenSearch", "../mappings/opensearch"])
@@ -249,7 +249,7 @@ def test_a_body_may_be_changed_without_harm_to_the_next() -> None:
     assert set(properties("opensearch")) == PASSAGE_FIELDS
 
 
-@pytest.mark.parametrize("engine", mappings.ENGINES)
+@pytest.mark.parametrize("engine", DIALECTS)
 def test_notes_on_refused_documents_have_no_place_for_the_document(engine: str) -> None:
     """A rejected document may be private; the rejects file on the worker's disk has it."""
     body = mappings.rejected_body(engine, IndexOptions(replicas=0))
@@ -263,7 +263,7 @@ def test_notes_on_refused_documents_have_no_place_for_the_document(engine: str) 
     assert mappings.rejected_body(engine)["settings"]["index"] == {"number_of_shards": 1}
 
 
-@pytest.mark.parametrize("engine", mappings.ENGINES)
+@pytest.mark.parametrize("engine", DIALECTS)
 def test_a_note_is_taken_however_long_what_it_names_is(engine: str) -> None:
     """A keyword of over 32,766 bytes makes Lucene refuse the whole note.
 
@@ -301,7 +301,7 @@ def on_disk_mapping(level: str) -> dict[str, Any]:
     }
 
 
-GATES: list[tuple[str, str, str, ServerVersion, ServerVersion, dict[str, Any]]] = [
+GATES: list[tuple[str, str, str, Version, Version, dict[str, Any]]] = [
     (
         "opensearch",
         "lucene",
@@ -428,7 +428,7 @@ BASE: dict[str, dict[str, Any]] = {
 def test_the_gates_of_this_test_are_those_of_the_files() -> None:
     rows = [
         (engine, row["knn_engine"], row["quantization"])
-        for engine in mappings.ENGINES
+        for engine in DIALECTS
         for row in read_json(f"{engine}/vectors.json")
     ]
     assert set(GATE_KEYS) == set(rows)
@@ -441,8 +441,8 @@ def test_a_quantization_is_refused_before_its_version_and_taken_from_it_on(
     engine: str,
     knn_engine: str,
     quantization: str,
-    before: ServerVersion,
-    since: ServerVersion,
+    before: Version,
+    since: Version,
     expected: dict[str, Any],
 ) -> None:
     assert vector_mapping(engine, since, knn_engine=knn_engine, quantization=quantization) == {
@@ -450,7 +450,7 @@ def test_a_quantization_is_refused_before_its_version_and_taken_from_it_on(
         **expected,
     }
     message = (
-        f"{mappings.ENGINES[engine]} {'.'.join(map(str, before))} has no "
+        f"{DIALECTS[engine].title} {'.'.join(map(str, before))} has no "
         f".*{knn_engine}.*{quantization}.*needs .* {since[0]}.{since[1]} or newer"
     )
     with pytest.raises(UsageError, match=message):
@@ -479,12 +479,10 @@ def test_opensearch_is_told_the_bits_of_an_encoder_from_3_6_on_which_wants_them(
     assert "bits" not in older["encoder"].get("parameters", {})
 
 
-@pytest.mark.parametrize("engine", mappings.ENGINES)
+@pytest.mark.parametrize("engine", DIALECTS)
 def test_no_two_rows_hold_for_one_version_and_each_version_has_one_default(engine: str) -> None:
     rows = read_json(f"{engine}/vectors.json")
-    versions: list[ServerVersion] = [
-        (major, minor, 0) for major in (2, 3, 8, 9) for minor in range(20)
-    ]
+    versions: list[Version] = [(major, minor, 0) for major in (2, 3, 8, 9) for minor in range(20)]
     for version in versions:
         matching_rows = [row for row in rows if mappings._supports(row, version)]
         names = [(row["knn_engine"], row["quantization"]) for row in matching_rows]
@@ -537,7 +535,7 @@ def test_no_two_rows_hold_for_one_version_and_each_version_has_one_default(engin
     ],
 )
 def test_what_a_server_does_not_have_is_an_error_that_names_what_it_has(
-    engine: str, version: ServerVersion, options: Any, message: str
+    engine: str, version: Version, options: Any, message: str
 ) -> None:
     with pytest.raises(UsageError, match=re.escape(message) + "$"):
         make_body(engine, IndexOptions(**options), version)
@@ -545,7 +543,7 @@ def test_what_a_server_does_not_have_is_an_error_that_names_what_it_has(
 
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)
 @pytest.mark.parametrize("knn_engine", ["lucene", "faiss"])
-@pytest.mark.parametrize("engine", mappings.ENGINES)
+@pytest.mark.parametrize("engine", DIALECTS)
 def test_every_combination_is_either_made_or_refused_with_a_remedy(
     engine: str, knn_engine: str, quantization: str
 ) -> None:

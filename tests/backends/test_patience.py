@@ -15,7 +15,7 @@ import pytest
 from hybrid_search.backends.server.transport import patience, retry
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.base import Body
-from hybrid_search.backends.server.transport.connect import connect
+from hybrid_search.backends.server.transport.connection import connect
 from hybrid_search.backends.server.transport.patience import PatientServer
 from hybrid_search.credentials import Access
 from hybrid_search.errors import AccessError, ServerError

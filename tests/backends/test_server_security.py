@@ -22,7 +22,7 @@ import pytest
 import hybrid_search
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.connect import connect
+from hybrid_search.backends.server.transport.connection import connect
 from hybrid_search.client import Client
 from hybrid_search.config import Settings
 from hybrid_search.credentials import Access, Secret

@@ -21,7 +21,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.connect import connect
+from hybrid_search.backends.server.transport.connection import connect
 from hybrid_search.credentials import Access, Secret
 from hybrid_search.errors import UsageError
 from tests.helpers.fake_server import HttpRequest, Reply, ScriptedServer, reply_in_turn

@@ -29,10 +29,7 @@ KEY = ("document_id", "ordinal")
 WRITTEN_AT = "2026-01-01T00:00:00+00:00"
 INDEX, NEXT_INDEX = "calls-000001", "calls-000002"
 VERSIONS = {"opensearch": (3, 5, 0), "elasticsearch": (9, 5, 3)}
-CBOR_TYPES = {
-    "opensearch": "application/cbor",
-    "elasticsearch": "application/vnd.elasticsearch+cbor;compatible-with=8",
-}
+CBOR = "application/cbor"
 
 Json = dict[str, Any]
 
@@ -49,9 +46,7 @@ class Exchange:
     def encode(self, answer: Any) -> Reply:
         """Return the reply with an answer, in the format that was requested."""
         if self.has_cbor and "cbor" in self.request.headers.get("accept", ""):
-            return Reply(
-                body=cbor2.dumps(answer), headers={"content-type": CBOR_TYPES[self.engine]}
-            )
+            return Reply(body=cbor2.dumps(answer), headers={"content-type": CBOR})
         return Reply(body=json.dumps(answer).encode())
 
 

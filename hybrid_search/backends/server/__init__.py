@@ -13,8 +13,9 @@ In: entries to write and requests to answer. Out: HTTP requests to one cluster, 
 * `writer` writes documents, each held whole by `document_buffer` and checked by `field_types`;
   `scan` lists all passages.
 * `next_version` is blue-green reindexing.
-* `transport` is the connection.
+* `dialects` is all that differs between the engines, and `transport` the connection.
 
 A new field of a passage goes into ``mappings/`` and `passage_codec`, a new search into
-`request_bodies`, and whatever depends on the client library into `transport`.
+`request_bodies`, whatever depends on the engine into `dialects`, and whatever depends on the client
+library into `transport`.
 """

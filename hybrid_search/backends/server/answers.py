@@ -83,9 +83,6 @@ MATCH_MAPPINGS = Shape[Answer](
     _Dict[str, _object(mappings=_object(_meta=NotRequired[dict[str, Any]]))]
 )
 """The mapping of an index of matches, or of another that has its name."""
-SHARDS = Shape[Answer](
-    _Dict[str, _object(settings=_object(**{"index.number_of_shards": PositiveInt}))]
-)
 UUIDS = Shape[Answer](_Dict[str, _object(settings=dict[str, Any])])
 """Every version of an index; none before the first."""
 ALIASES = Shape[Answer](_Dict[str, _object(aliases=dict[str, Any])])
@@ -199,14 +196,6 @@ RESPONSES = Shape[Answer](_object(responses=list[dict[str, Any]]))
 """The answers to several searches in one request."""
 FAILURE = Shape[Answer](_object(status=int))
 """The answer to one of several searches that failed."""
-
-
-_ForeignHit = _object(_index=str, _id=str, _source=NotRequired[dict[str, Any]], sort=_SortValues)
-_ForeignHits = _object(hits=_List[_ForeignHit])
-FOREIGN_PAGE = Shape[Answer](_object(hits=_ForeignHits, pit_id=NotRequired[str]))
-"""A page of documents of another program, and the point in time of the next one."""
-ELASTICSEARCH_PIT = Shape[Answer](_object(id=str))
-OPENSEARCH_PIT = Shape[Answer](_object(pit_id=str))
 
 
 # Counts

@@ -17,21 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.backends.server.dialects import DIALECTS, find_dialect
+from hybrid_search.backends.server.dialects.base import Version, format_version
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import UsageError
 
-ENGINES = {"opensearch": "OpenSearch", "elasticsearch": "Elasticsearch"}
-"""The engines, and how their names are written."""
-
-ServerVersion = tuple[int, int, int]
 Row = Mapping[str, Any]
-
-EARLY_TERMINATION_SINCE = (9, 3, 0)
-"""From this version on Elasticsearch ends a search in a graph early, unless an index forbids it.
-
-Among near duplicates that is too early, however many passages are searched for. Earlier versions do
-so only if asked (elastic/elasticsearch#130564).
-"""
 
 _PACKAGED_FOLDER = Path(__file__).parents[2] / "_mappings"
 FOLDER = _PACKAGED_FOLDER if _PACKAGED_FOLDER.is_dir() else Path(__file__).parents[3] / "mappings"
@@ -39,7 +30,7 @@ FOLDER = _PACKAGED_FOLDER if _PACKAGED_FOLDER.is_dir() else Path(__file__).paren
 
 
 def index_body(
-    engine: str, spec: IndexSpec, options: IndexOptions, version: ServerVersion
+    engine: str, spec: IndexSpec, options: IndexOptions, version: Version
 ) -> dict[str, Any]:
     """Return the body of the request that creates an index of passages, a new one each time.
 
@@ -53,7 +44,7 @@ def index_body(
         **asdict(options),
         "quantization": row["quantization"],
         "analysis": analysis,
-        "early_termination": None if version < EARLY_TERMINATION_SINCE else False,
+        **find_dialect(engine).fill_settings(version),
     }
     vector_values = {**values, "dimension": options.count_graph_numbers(spec.dimension)}
     filled: dict[str, Any] = _fill(
@@ -85,9 +76,8 @@ def matches_body(engine: str, options: IndexOptions | None = None) -> dict[str, 
 
 
 def _read(engine: str, name: str) -> Any:
-    if engine not in ENGINES:
-        raise UsageError(f"there are no mappings for {engine!r}: use {' or '.join(ENGINES)}")
-    return json.loads((FOLDER / engine / f"{name}.json").read_text(encoding="utf-8"))
+    folder = FOLDER / find_dialect(engine).name
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
 @cache
@@ -112,11 +102,13 @@ def read_script(engine: str) -> str | None:
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
-REJECTED_FIELDS: tuple[str, ...] = tuple(_read("opensearch", "rejected")["mappings"]["properties"])
+REJECTED_FIELDS: tuple[str, ...] = tuple(
+    _read(next(iter(DIALECTS)), "rejected")["mappings"]["properties"]
+)
 """The fields of a note on a rejected document."""
 
 
-def _row(engine: str, spec: IndexSpec, options: IndexOptions, version: ServerVersion) -> Row:
+def _row(engine: str, spec: IndexSpec, options: IndexOptions, version: Version) -> Row:
     """Return the row of ``vectors.json`` that says how this server stores a vector.
 
     Raises:
@@ -140,7 +132,7 @@ def _matches_quantization(row: Row, quantization: str | None) -> bool:
     return bool(row.get("default")) if quantization is None else row["quantization"] == quantization
 
 
-def _supports(row: Row, version: ServerVersion) -> bool:
+def _supports(row: Row, version: Version) -> bool:
     """Return whether `row` holds for `version`: from its `since` on, and before its `until`."""
     if version < _parse_version(row["since"]):
         return False
@@ -154,7 +146,7 @@ def _parse_version(version: str) -> tuple[int, ...]:
 def _explain_missing(
     engine: str,
     options: IndexOptions,
-    version: ServerVersion,
+    version: Version,
     rows: Sequence[Row],
     matching_rows: Sequence[Row],
 ) -> str:
@@ -166,7 +158,7 @@ def _explain_missing(
         f" with quantization {options.quantization!r}" if options.quantization else ""
     )
     needed = (
-        f"it needs {ENGINES[engine]} {matching_rows[0]['since']} or newer"
+        f"it needs {find_dialect(engine).title} {matching_rows[0]['since']} or newer"
         if matching_rows
         else "no version has it"
     )
@@ -182,7 +174,7 @@ def _explain_missing(
         and _matches_quantization(row, options.quantization)
     ]
     remedies = remedies or ["a newer server"]
-    server = f"{ENGINES[engine]} {'.'.join(map(str, version))}"
+    server = f"{find_dialect(engine).title} {format_version(version)}"
     return f"{server} has no {requested} ({needed}). Use {' or '.join(remedies)}"
 
 
@@ -190,7 +182,7 @@ def _check_dimension(engine: str, row: Row, dimension: int) -> None:
     minimum, step = row.get("minimum_dimension", 1), row.get("dimension_multiple_of", 1)
     if dimension < minimum or dimension % step:
         needed = f"at least {minimum}" if dimension < minimum else f"a multiple of {step}"
-        requested = f"quantization {row['quantization']!r} on {ENGINES[engine]}"
+        requested = f"quantization {row['quantization']!r} on {find_dialect(engine).title}"
         raise UsageError(
             f"{requested} needs vectors of {needed} dimensions, but those of the graph have "
             f"{dimension}. Use another, such as int8, or another graph_dimension"

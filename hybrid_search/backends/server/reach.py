@@ -7,9 +7,9 @@ The larger an index, the more: otherwise fewer and fewer of the exact best would
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hybrid_search.backends.server.dialects import find_dialect
 from hybrid_search.backends.server.first_pass import KEYS_ONLY, FirstPass
 from hybrid_search.backends.server.index_size import IndexSize
 from hybrid_search.backends.server.transport.base import Engine
@@ -46,12 +46,7 @@ SEARCHED_SPANS = (2500, 10_000)
 
 Transcripts repeat themselves, and among near duplicates a graph search ends too early:
 docs/servers.md has the recall for fewer (`benchmarks.servers.graph`). Servers take at most 10,000.
-"""
-
-SEARCHED_SHARE: Mapping[Engine, int] = {"opensearch": 10, "elasticsearch": 7}
-"""One in so many passages of a shard is searched for, between these two.
-
-To find as much, Elasticsearch has to search for more.
+Between the two one passage in so many is searched for as the `searched_share` of the engine says.
 """
 
 
@@ -75,7 +70,9 @@ def choose_reach(engine: Engine, request: Request, first_pass: FirstPass, size: 
 
     BM25 proposes passages for the span leg, too, unless these come as keys only.
     """
-    searched = _limit(size.passages // size.shards // SEARCHED_SHARE[engine], SEARCHED_SPANS)
+    searched = _limit(
+        size.passages // size.shards // find_dialect(engine).searched_share, SEARCHED_SPANS
+    )
     if first_pass is KEYS_ONLY:
         return Reach(request.window if request.lexical else 0, request.window, searched)
     share = FILTERED if request.span_filter else 1

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hybrid_search.backends.highlight_markers import CLOSE, OPEN
+from hybrid_search.backends.server.dialects import find_dialect
+from hybrid_search.backends.server.dialects.base import NearestSpans
 from hybrid_search.backends.server.graph_vectors import GraphVectors, round_vector
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import FACETS, IndexSpec, Request
@@ -27,14 +29,6 @@ MAX_EXACT_INTEGER = 2**53
 MAX_VALUE_UNITS = 8191
 """The longest metadata value, in UTF-16 units, that a server can find (`ignore_above` in the
 mappings). A longer value is stored, but not indexed.
-"""
-
-EVERY_PASSAGE = {"range": {"ordinal": {"gte": 0}}}
-"""Matches every passage.
-
-Before OpenSearch 3.5 a filter inside a nested kNN finds nothing if all its clauses are on doc
-values of numbers or keywords (opensearch-project/k-NN#2222); with this clause among them it finds
-what it should (tried on 2.19.1).
 """
 
 KEYS: dict[str, Any] = {
@@ -170,37 +164,17 @@ def knn_body(
             document is returned.
         fields: What is returned of a hit.
     """
-    vector = graph.encode_query(request.vector)
-    filters = knn_filters(engine, request, alias_filter, found)
-    span_count = max(searched, candidates)
-    if found:
-        fields = {**BEST_OF_DOCUMENT, **fields}
-    if engine == "elasticsearch":
-        knn: dict[str, Any] = {
-            "field": "spans.vector",
-            "query_vector": vector,
-            "k": span_count if found else candidates,
-            "num_candidates": span_count,
-        }
-        return {
-            "size": candidates,
-            "knn": {**knn, **({"filter": filters} if filters else {})},
-            **fields,
-        }
-    knn = {
-        "vector": vector,
-        "k": span_count,
-        **({"filter": {"bool": {"filter": filters}}} if filters else {}),
-    }
+    search = NearestSpans(
+        graph.encode_query(request.vector),
+        candidates,
+        max(searched, candidates),
+        knn_filters(engine, request, alias_filter, found),
+        one_a_document=bool(found),
+    )
     return {
         "size": candidates,
-        "query": {
-            "nested": {
-                "path": "spans",
-                "score_mode": "max",
-                "query": {"knn": {"spans.vector": knn}},
-            }
-        },
+        **find_dialect(engine).build_knn(search),
+        **(BEST_OF_DOCUMENT if found else {}),
         **fields,
     }
 
@@ -211,14 +185,9 @@ def knn_filters(
     alias_filter: Mapping[str, Any] | None = None,
     found: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """Return the conditions as filters inside a kNN, an empty list if there are none.
-
-    OpenSearch applies the filter of an alias to what a kNN has found, which may then be nothing.
-    """
+    """Return the conditions as filters inside a kNN, an empty list if there are none."""
     filters = [*request_filters(request), *_leave_out(found)]
-    if alias_filter and engine == "opensearch":
-        filters.append(dict(alias_filter))
-    return [EVERY_PASSAGE, *filters] if filters and engine == "opensearch" else filters
+    return find_dialect(engine).extend_filters(filters, alias_filter)
 
 
 def _leave_out(documents: Sequence[str]) -> list[dict[str, Any]]:

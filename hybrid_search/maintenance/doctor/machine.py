@@ -28,7 +28,6 @@ NEEDED = (
     "rich",
 )
 OPTIONAL = (
-    "elasticsearch",
     "botocore",
     "prometheus-client",
     "opentelemetry-api",

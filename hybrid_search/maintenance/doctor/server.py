@@ -12,11 +12,11 @@ from typing_extensions import TypedDict
 from hybrid_search import backends
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, answers, mappings
-from hybrid_search.backends.server.transport import plugins
+from hybrid_search.backends.server.dialects import find_dialect
+from hybrid_search.backends.server.dialects.base import format_version
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.connect import connect
-from hybrid_search.backends.server.transport.connection import format_version
+from hybrid_search.backends.server.transport.connection import connect
 from hybrid_search.backends.server.transport.shape import ANYTHING, OBJECT, Shape
 from hybrid_search.backends.types import IndexInfo
 from hybrid_search.config import Settings
@@ -46,6 +46,10 @@ class _Health(TypedDict):
     unassigned_shards: int
 
 
+class _Plugin(TypedDict):
+    component: str
+
+
 class _Privileges(TypedDict):
     index: dict[str, dict[str, bool]]
     cluster: dict[str, bool]
@@ -56,6 +60,7 @@ class _Login(TypedDict):
 
 
 HEALTH = Shape[dict[str, Any]](_Health)
+PLUGINS = Shape[list[dict[str, Any]]](list[_Plugin])
 PRIVILEGES = Shape[dict[str, Any]](_Privileges)
 LOGIN = Shape[dict[str, Any]](_Login)
 
@@ -110,22 +115,28 @@ def _check_login(server: Server) -> Check | None:
 
 def _version(server: Server) -> Iterator[Check]:
     """Check the server's version; reading it raises `ServerError` if it is too old."""
-    finding = f"{server} is {mappings.ENGINES[server.engine]} {format_version(server.version)}"
+    dialect = find_dialect(server.engine)
+    finding = f"{server} is {dialect.title} {format_version(server.version)}"
     yield ok("version", finding)
-    if server.engine == "opensearch":
-        yield from attempt("plugins", lambda: _plugins(server))
+    if dialect.knn_plugin:
+        yield from attempt("plugins", lambda: _plugins(server, dialect.knn_plugin))
 
 
-def _plugins(server: Server) -> Iterator[Check]:
-    installed = plugins.list_plugins(server)
-    if plugins.KNN not in installed:
+def _plugins(server: Server, needed: str) -> Iterator[Check]:
+    rows = server.request(
+        "GET",
+        "/_cat/plugins",
+        params={"format": "json", "h": "component"},
+        read=PLUGINS.read,
+    )
+    if needed not in {row["component"] for row in rows}:
         yield problem(
             "plugins",
-            f"{plugins.KNN} is not installed",
+            f"{needed} is not installed",
             "install it: without it the server cannot search vectors",
         )
     else:
-        yield ok("plugins", f"{plugins.KNN} is installed")
+        yield ok("plugins", f"{needed} is installed")
 
 
 def _health(server: Server) -> Iterator[Check]:
@@ -214,7 +225,7 @@ def _index(server: Server, settings: Settings, index: str) -> Iterator[Check]:
 
 def _privileges(server: Server, index: str, identity: str) -> Iterator[Check]:
     """Check what the login may do, as far as the server says; nothing is written to try."""
-    run_checks = _query_privileges if server.engine == "elasticsearch" else _try_search
+    run_checks = _query_privileges if find_dialect(server.engine).tells_privileges else _try_search
     try:
         yield from run_checks(server, index, identity)
     except ServerError as error:

@@ -10,7 +10,7 @@ from typing import Any
 import cbor2
 
 from tests.helpers.bad_answers.exchange import ESCAPES, BadAnswer, change_answer, send_body
-from tests.helpers.fake_cluster import CBOR_TYPES
+from tests.helpers.fake_cluster import CBOR
 from tests.helpers.fake_server import Reply
 
 DEPTH = 100_000
@@ -33,7 +33,7 @@ def _page(html: bytes, status: int = 200) -> BadAnswer:
 def _cbor(value: Any) -> BadAnswer:
     """Answer in CBOR, whether or not that was asked for."""
     body = value if isinstance(value, bytes) else cbor2.dumps(value)
-    return lambda exchange: Reply(200, body, {"content-type": CBOR_TYPES[exchange.engine]})
+    return lambda _: Reply(200, body, {"content-type": CBOR})
 
 
 def _nest(opening: bytes, closing: bytes) -> bytes:

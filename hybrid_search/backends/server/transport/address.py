@@ -6,20 +6,13 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import get_args
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
-from hybrid_search.backends.server.transport.base import Engine
+from hybrid_search.backends.server.dialects import SCHEMES
 from hybrid_search.credentials import refuse_secrets
 from hybrid_search.errors import UsageError
 
 PORT = 9200
-SCHEMES = (
-    "http",
-    "https",
-    *(f"{engine}+{scheme}" for engine in get_args(Engine) for scheme in ("http", "https")),
-)
-"""Schemes of a server's URL. If the scheme names no engine, the server is asked."""
 
 _EXAMPLE = "as in opensearch+https://host:9200"
 _HOST = re.compile(r"[A-Za-z0-9._:-]+")
@@ -33,7 +26,7 @@ class Address:
     is safe to show.
     """
 
-    engine: Engine | None
+    engine: str | None
     scheme: str
     host: str
     port: int = PORT
@@ -62,15 +55,8 @@ class Address:
                 f"{parts.scheme!r}: {_EXAMPLE}"
             )
         engine, _, scheme = parts.scheme.rpartition("+")
-        known_engine: Engine | None = (
-            "opensearch"
-            if engine == "opensearch"
-            else "elasticsearch"
-            if engine == "elasticsearch"
-            else None
-        )
         return cls(
-            known_engine,
+            engine or None,
             scheme,
             _host(parts),
             PORT if port is None else port,

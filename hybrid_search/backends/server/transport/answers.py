@@ -1,4 +1,4 @@
-"""The shapes of what a cluster says of itself, and of the outcomes of bulk requests."""
+"""The shape of the answer to a bulk request."""
 
 from __future__ import annotations
 
@@ -20,20 +20,9 @@ class _BulkAnswer(TypedDict):
     items: list[Annotated[dict[str, _Item], Field(min_length=1, max_length=1)]]
 
 
-class _Node(TypedDict):
-    version: str
+_BULK_ANSWER = Shape[dict[str, Any]](_BulkAnswer)
 
 
-class _Nodes(TypedDict):
-    nodes: Annotated[dict[str, _Node], Field(min_length=1)]
-
-
-BULK_ANSWER = Shape[dict[str, Any]](_BulkAnswer)
-NODES = Shape[dict[str, Any]](_Nodes)
-
-
-class _Plugin(TypedDict):
-    component: str
-
-
-PLUGINS = Shape[list[dict[str, Any]]](list[_Plugin])
+def read_items(answer: Any) -> list[dict[str, Any]]:
+    """Return the item of each action from the answer to a bulk request."""
+    return [item for part in _BULK_ANSWER.read(answer)["items"] for item in part.values()]

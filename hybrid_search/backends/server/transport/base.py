@@ -1,17 +1,15 @@
-"""The contract of a connection: engine, version, single requests and bulk writing.
-
-Each client library has one module that provides it: `opensearch` and `elasticsearch`.
-"""
+"""The contract of a connection: engine, version, single requests and bulk writing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypedDict, Unpack
+from typing import Any, Protocol, TypedDict, Unpack
 
 from hybrid_search.backends.server.transport.retry import TRANSIENT_STATUSES, RetryPolicy
 
-Engine = Literal["opensearch", "elasticsearch"]
+Engine = str
+"""The name of an engine, as in `dialects.DIALECTS`."""
 Body = Mapping[str, Any]
 
 
@@ -68,7 +66,7 @@ class Server(Protocol):
 
     @property
     def engine(self) -> Engine:
-        """Return which of the two engines it is. May ask the server, once."""
+        """Return which engine it is. May ask the server, once."""
         ...
 
     @property
@@ -94,7 +92,7 @@ class Server(Protocol):
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
         """Send each action once, and yield its outcome.
 
-        Actions are those of the client library's bulk helper: ``_op_type``, ``_index``, ``_id`` and
+        Actions are those of opensearch-py's bulk helper: ``_op_type``, ``_index``, ``_id`` and
         ``_source``, which is an object or its JSON. Each request is bounded in count and bytes.
         A transient failure is never raised: it is an outcome with one of `TRANSIENT_STATUSES`.
         """

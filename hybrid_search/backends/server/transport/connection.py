@@ -1,31 +1,32 @@
-"""A connection to one cluster, over either client library.
-
-It tries again after transient failures, translates errors, and reads the version once.
-"""
+"""A connection to one cluster: it tries again, translates errors, and reads the version once."""
 
 from __future__ import annotations
 
-import itertools
-import json
 import logging
 import re
-import ssl
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol, Unpack
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Unpack
 from urllib.parse import quote, urlencode
 
-import certifi
-
+from hybrid_search.backends.server.dialects import find_dialect, recognise
+from hybrid_search.backends.server.dialects.base import Version, format_version
 from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.answers import NODES
-from hybrid_search.backends.server.transport.base import Body, Engine, Outcome, RequestOptions
-from hybrid_search.backends.server.transport.cbor import CBOR
+from hybrid_search.backends.server.transport.answers import read_items
+from hybrid_search.backends.server.transport.base import Body, Outcome, RequestOptions
+from hybrid_search.backends.server.transport.client import (
+    CBOR,
+    JSON,
+    LINES,
+    Client,
+    encode_action,
+    encode_json,
+)
 from hybrid_search.backends.server.transport.errors import (
     UNUSABLE,
-    LibraryError,
+    RequestError,
     build_shape_error,
     error_kind,
     is_blocked,
@@ -36,95 +37,104 @@ from hybrid_search.backends.server.transport.shape import ANYTHING, CONTAINER, S
 from hybrid_search.credentials import Access
 from hybrid_search.errors import AccessError, ServerError, UsageError
 
-MINIMUM: dict[Engine, tuple[int, int, int]] = {
-    "opensearch": (2, 12, 0),
-    "elasticsearch": (8, 13, 0),
-}
-"""The oldest servers with everything that an index needs."""
-
-POOL = 32
-"""Sockets that a connection keeps open. More threads than that wait, or open one briefly."""
 CHUNK_ACTIONS = 500
 CHUNK_BYTES = 8 * 1024 * 1024
 """The largest bulk request. Small instances of managed services accept 10 MB and no more."""
-
-BULK: dict[str, Any] = {
-    "chunk_size": CHUNK_ACTIONS,
-    "max_chunk_bytes": CHUNK_BYTES,
-    "max_retries": 0,
-    "raise_on_error": False,
-    "raise_on_exception": False,
-}
-"""Options of both libraries' bulk helpers: send each request once, and report every outcome."""
 
 BUSY = 503
 """The status of an action if the index is blocked for everybody, as on a full disk: that is not the
 fault of the document.
 """
 
-JSON, LINES = "application/json", "application/x-ndjson"
+LEFT_OUT = "the server did not answer for it"
 
 _log = logging.getLogger(__name__)
 
 
-class ClientLibrary(Protocol):
-    """The used part of a client library: single requests and its bulk helper, each sent once."""
+def connect(address: Address, access: Access) -> Connection:
+    """Return a connection to the server at `address`.
 
-    engine: Engine
+    Nothing is sent before the first request, not even to ask for the engine.
 
-    def send(
-        self, method: str, target: str, body: bytes | None, content_type: str, accept: str
-    ) -> Any:
-        """Return the decoded answer; True or False for HEAD.
-
-        `content_type` is that of `body`, `accept` that of the answer.
-
-        Raises:
-            LibraryError: If the request failed.
-        """
-        ...
-
-    def stream(
-        self, actions: Iterator[dict[str, Any]]
-    ) -> Iterator[tuple[dict[str, Any], LibraryError | None]]:
-        """Yield for each action, in order, the server's item, or the failure of the whole request.
-
-        Raises:
-            LibraryError: If a request had no answer.
-        """
-        ...
-
-    def close(self) -> None:
-        """Close the sockets."""
-        ...
+    Raises:
+        UsageError: If requests would be signed for AWS, and the engine takes no signatures.
+    """
+    access = access.with_username(address.username)
+    warn(address, access)
+    if access.aws_region is not None and address.engine is not None:
+        dialect = find_dialect(address.engine)
+        if not dialect.takes_aws_signatures:
+            raise UsageError(
+                "HYBRID_SEARCH_AWS_REGION is for Amazon OpenSearch Service: "
+                f"{dialect.title} takes a password, an API key or a token"
+            )
+    return Connection(address, access)
 
 
 class Connection:
-    """A `Server` over one client library. Nothing is sent before the first request."""
+    """A `Server`. It is asked for its engine if the address does not name that."""
 
-    def __init__(self, library: ClientLibrary, address: Address, access: Access) -> None:
-        self._library = library
+    def __init__(self, address: Address, access: Access) -> None:
+        self._client = Client(address, access)
         self._address = address
         self._access = access
         self._lock = threading.Lock()
-        self._version: tuple[int, int, int] | None = None
-        self.engine: Engine = library.engine
+        self._identity: tuple[str, Version] | None = None
 
     @property
-    def version(self) -> tuple[int, int, int]:
+    def engine(self) -> str:
+        """Return the name of the engine; asks the server, once, if the address has none."""
+        return self._address.engine or self._identify()[0]
+
+    @property
+    def version(self) -> Version:
         """Return the version of the server, which is requested once.
 
-        Raises ServerError if it is too old, or another engine than the URL names.
+        Raises:
+            ServerError: If it is too old, or another engine than the URL names.
         """
-        with self._lock:
-            if self._version is None:
-                self._version = self._check_supported(
-                    *parse_hello(self._fetch_hello(), self._address)
-                )
-            return self._version
+        engine, version = self._identify()
+        found = f"{self._address} is {engine} {format_version(version)}"
+        if engine != self.engine:
+            raise ServerError(f"{found}, but the URL says {self.engine}: begin it with {engine}+")
+        if why := find_dialect(engine).explain_unsupported(version):
+            raise ServerError(f"{found}: {why}")
+        return version
 
     def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
         """See `Server.request`."""
+        if self._address.engine is None:
+            self._identify(options.get("policy"))
+        return self._request(method, path, **options)
+
+    def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
+        """Yield the outcome of each action (see `Server.bulk`).
+
+        Raises AccessError if the login is refused, because then nothing that follows would be
+        accepted.
+        """
+        for chunk in _split_actions(actions):
+            yield from self._send_chunk(chunk)
+
+    def close(self) -> None:
+        """See `Server.close`."""
+        self._client.close()
+
+    def __str__(self) -> str:
+        return str(self._address)
+
+    def __repr__(self) -> str:
+        return f"Connection({str(self._address)!r}, {self._access.identity})"
+
+    def _identify(self, policy: retry.RetryPolicy | None = None) -> tuple[str, Version]:
+        """Return engine and version of the server, which is asked once."""
+        with self._lock:
+            if self._identity is None:
+                hello = self._request("GET", "/", policy=policy, read=ANYTHING.read)
+                self._identity = parse_hello(hello, self._address)
+            return self._identity
+
+    def _request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
         lines = options.get("lines")
         target = path + build_query_string(options.get("params", {}))
         content = (
@@ -139,135 +149,39 @@ class Connection:
         def send_once() -> Any:
             try:
                 return read(
-                    self._library.send(method, target, content or None, content_type, accept)
+                    self._client.send(method, target, content or None, content_type, accept)
                 )
-            except LibraryError as failure:
-                raise translate_failure(
-                    failure, self._address, self._access, f"{method} {path}"
-                ) from failure.__cause__
+            except RequestError as failure:
+                raise self._translate(failure, f"{method} {path}") from failure
             except (ShapeError, RecursionError) as error:
                 raise build_shape_error(error, self._address, f"{method} {path}") from error
 
         return retry.attempt(send_once, options.get("policy"))
 
-    def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
-        """Yield the outcome of each action (see `Server.bulk`).
-
-        Raises AccessError if the login is refused, because then nothing that follows would be
-        accepted.
-        """
-        remaining = iter(actions)
-        # the helper cannot go on after a lost connection: it is restarted with what was not sent
-        for first in remaining:
-            yield from self._stream_bulk(itertools.chain([first], remaining))
-
-    def close(self) -> None:
-        """See `Server.close`."""
-        self._library.close()
-
-    def __str__(self) -> str:
-        return str(self._address)
-
-    def __repr__(self) -> str:
-        return f"Connection({str(self._address)!r}, {self._access.identity})"
-
-    def _fetch_hello(self) -> Any:
+    def _send_chunk(self, chunk: list[tuple[Body, bytes]]) -> Iterator[Outcome]:
+        """Yield the outcomes of the actions of one request."""
+        actions = [action for action, _ in chunk]
+        content = b"".join(lines for _, lines in chunk)
         try:
-            return self.request("GET", "/", read=ANYTHING.read)
-        except ServerError as error:
-            if error.status != 405:
-                raise
-            # a distribution for tests has no handler for "/"
-            nodes = self.request("GET", "/_nodes/_local", read=NODES.read)["nodes"]
-            return {"version": {"number": next(iter(nodes.values()))["version"]}}
-
-    def _stream_bulk(self, actions: Iterator[Body]) -> Iterator[Outcome]:
-        """Yield the outcomes of `actions` until all are sent or the connection is lost.
-
-        Actions that were under way then have status 0.
-        """
-        pending: deque[dict[str, Any]] = deque()
-
-        def feed() -> Iterator[dict[str, Any]]:
+            items = read_items(self._client.send("POST", "/_bulk", content, LINES, JSON))
+            for action, item in _pair_items(actions, items):
+                yield _build_outcome(action, item)
+        except (ShapeError, RecursionError) as error:
+            raise build_shape_error(error, self._address, "POST /_bulk") from error
+        except RequestError as failure:
+            lost = self._translate(failure, "POST /_bulk")
+            if isinstance(lost, AccessError) or lost.status == UNUSABLE:  # the next would, too
+                raise lost from failure
+            status = BUSY if is_blocked(failure.data) else lost.status
+            kind = error_kind(failure.data)
             for action in actions:
-                pending.append(dict(action))
-                yield pending[-1]
+                yield Outcome(action, status, str(lost), lost.retry_after or 0.0, kind)
 
-        reason_lost = "the server did not answer for it"
-        try:
-            for item, failure in self._library.stream(feed()):
-                yield from _skipped_outcomes(pending, item, reason_lost)
-                _check_sent(pending, item)
-                yield self._build_outcome(pending.popleft(), item, failure)
-        except (ShapeError, RecursionError) as shape_error:
-            unusable = build_shape_error(shape_error, self._address, "POST /_bulk")
-            raise unusable from shape_error
-        except LibraryError as failure:
-            reason_lost = str(self._translate_bulk_failure(failure))
-        yield from (Outcome(action, 0, reason_lost) for action in pending)
-
-    def _build_outcome(
-        self, action: Body, item: Mapping[str, Any], failure: LibraryError | None
-    ) -> Outcome:
-        if failure is None:
-            status = item.get("status", 500)
-            return Outcome(
-                action,
-                BUSY if is_blocked(item) else status,
-                reason(item) if "error" in item else "",
-                kind=error_kind(item),
-            )
-        error = self._translate_bulk_failure(failure)
-        return Outcome(
-            action,
-            BUSY if is_blocked(failure.data) else error.status,
-            str(error),
-            error.retry_after or 0.0,
-            error_kind(failure.data),
-        )
-
-    def _translate_bulk_failure(self, failure: LibraryError) -> ServerError:
-        """Return the error of a whole bulk request; raise it if the next would fare no better."""
-        error = translate_failure(failure, self._address, self._access, "POST /_bulk")
-        if isinstance(error, AccessError) or error.status == UNUSABLE:
-            raise error from failure.__cause__
-        return error
-
-    def _check_supported(
-        self, engine: Engine, version: tuple[int, int, int]
-    ) -> tuple[int, int, int]:
-        if engine != self.engine:
-            raise ServerError(
-                f"{self._address} is {engine} {format_version(version)}, but the URL says "
-                f"{self.engine}: begin it with {engine}+"
-            )
-        if version < MINIMUM[engine]:
-            raise ServerError(
-                f"{self._address} is {engine} {format_version(version)}: "
-                f"the oldest supported version is {format_version(MINIMUM[engine])}"
-            )
-        if engine == "opensearch" and version == (7, 10, 2):
-            raise ServerError(
-                f"{self._address} says it is 7.10.2: "
-                "set compatibility.override_main_response_version to false"
-            )
-        return version
+    def _translate(self, failure: RequestError, request: str) -> ServerError:
+        return translate_failure(failure, self._address, self._access, request)
 
 
-def iterate_bulk_items(
-    answers: Iterable[tuple[bool, dict[str, Any]]], translate_failure: Callable[[Any], LibraryError]
-) -> Iterator[tuple[dict[str, Any], LibraryError | None]]:
-    """Yield what a bulk helper says of each action, as `ClientLibrary.stream` does.
-
-    `translate_failure` translates the exception of a whole request.
-    """
-    for _, answer in answers:
-        (item,) = answer.values()
-        error = item.get("exception")
-        yield item, translate_failure(error) if isinstance(error, Exception) else None
-
-
-def parse_hello(hello: Any, address: Address) -> tuple[Engine, tuple[int, int, int]]:
+def parse_hello(hello: Any, address: Address) -> tuple[str, Version]:
     """Return engine and version from the answer of the server at `address` to ``GET /``.
 
     Raises:
@@ -283,24 +197,8 @@ def parse_hello(hello: Any, address: Address) -> tuple[Engine, tuple[int, int, i
         raise ServerError(
             f"{address} is neither OpenSearch nor Elasticsearch: GET / answered {reason(hello)}"
         )
-    engine: Engine = (
-        "opensearch" if version.get("distribution") == "opensearch" else "elasticsearch"
-    )
-    return engine, (int(number[1]), int(number[2]), int(number[3]))
-
-
-def format_version(version: tuple[int, ...]) -> str:
-    """Return a version as text, as in ``3.5.0``."""
-    return ".".join(map(str, version))
-
-
-def encode_json(body: Any) -> bytes:
-    """Return compact JSON without NaN, which no server accepts; empty for None."""
-    return (
-        b""
-        if body is None
-        else json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    )
+    dialect = recognise(version.get("distribution"))
+    return dialect.name, (int(number[1]), int(number[2]), int(number[3]))
 
 
 def build_query_string(params: Body) -> str:
@@ -310,29 +208,6 @@ def build_query_string(params: Body) -> str:
     """
     values = {name: _format_value(value) for name, value in params.items() if value is not None}
     return f"?{urlencode(values, quote_via=quote)}" if values else ""
-
-
-def create_ssl_context(access: Access) -> ssl.SSLContext:
-    """Return a context that trusts the CA bundle and nothing else.
-
-    Without a bundle it trusts the certificates of the system and of certifi.
-
-    Raises:
-        UsageError: If the bundle is not a file of certificates.
-    """
-    try:
-        context = ssl.create_default_context(cafile=access.ca)
-    except (OSError, ssl.SSLError) as error:
-        raise UsageError(
-            f"HYBRID_SEARCH_CA names {str(access.ca)!r}, which is not a PEM file of "
-            f"certificates: {error}"
-        ) from error
-    if access.ca is None:
-        context.load_verify_locations(certifi.where())  # some machines have no others
-    if not access.verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def warn(address: Address, access: Access) -> None:
@@ -356,22 +231,41 @@ def _format_value(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def _skipped_outcomes(
-    pending: deque[dict[str, Any]], item: Mapping[str, Any], why: str
-) -> Iterator[Outcome]:
-    """Yield outcomes for the first of `pending` that a too short answer left out.
-
-    `item` is about a later action.
-    """
-    if any(_is_about(action, item) for action in pending):
-        while not _is_about(pending[0], item):
-            yield Outcome(pending.popleft(), 0, why)
-
-
-def _check_sent(pending: deque[dict[str, Any]], item: Mapping[str, Any]) -> None:
-    if not (pending and _is_about(pending[0], item)):
-        raise ShapeError(f"items: {item.get('_id')!r} is not the id of an action that was sent")
+def _split_actions(actions: Iterable[Body]) -> Iterator[list[tuple[Body, bytes]]]:
+    """Yield the actions of one request after the other, each with what is sent for it."""
+    chunk: list[tuple[Body, bytes]] = []
+    size = 0
+    for action in actions:
+        lines = encode_action(action)
+        if chunk and (len(chunk) == CHUNK_ACTIONS or size + len(lines) > CHUNK_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append((action, lines))
+        size += len(lines)
+    if chunk:
+        yield chunk
 
 
-def _is_about(action: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
+def _pair_items(
+    actions: Iterable[Body], items: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[Body, Mapping[str, Any] | None]]:
+    """Yield each action with the item that is about it, None if the answer leaves it out."""
+    pending = deque(actions)
+    for item in items:
+        while pending and not _is_about(pending[0], item):
+            yield pending.popleft(), None
+        if not pending:
+            raise ShapeError(f"items: {item.get('_id')!r} is not the id of an action that was sent")
+        yield pending.popleft(), item
+    yield from ((action, None) for action in pending)
+
+
+def _is_about(action: Body, item: Mapping[str, Any]) -> bool:
     return action.get("_id") is None or str(action["_id"]) == item.get("_id")
+
+
+def _build_outcome(action: Body, item: Mapping[str, Any] | None) -> Outcome:
+    if item is None:
+        return Outcome(action, 0, LEFT_OUT)
+    status = BUSY if is_blocked(item) else item.get("status", 500)
+    return Outcome(action, status, reason(item) if "error" in item else "", kind=error_kind(item))

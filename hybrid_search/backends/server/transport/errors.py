@@ -1,4 +1,4 @@
-"""Translates the failures of both client libraries into errors for users.
+"""Translates the failures of requests into errors for users.
 
 A message says who refused what, why, and the remedy.
 """
@@ -40,7 +40,7 @@ LOGIN = {
 """What to check when a login is refused, by the first words of `Access.identity`."""
 
 
-class LibraryError(Exception):
+class RequestError(Exception):
     """The failure of one try.
 
     `status` is 0 if there was no answer that could be read; `data` is the body of the answer, or
@@ -57,14 +57,14 @@ class LibraryError(Exception):
         self.untrusted = untrusted
 
 
-class TooLargeError(LibraryError):
+class TooLargeError(RequestError):
     """An answer has more bytes than `size`; it was not read to its end."""
 
     def __init__(self, size: int) -> None:
         super().__init__(UNUSABLE, f"more than {size / MEGABYTE:g} MB")
 
 
-def build_connection_error(error: BaseException, timeout: float, is_timeout: bool) -> LibraryError:
+def build_request_error(error: BaseException, timeout: float, is_timeout: bool) -> RequestError:
     """Return the failure of a connection that broke, or had no answer within the limits."""
     causes = list(_iterate_causes(error))
     if isinstance(causes[-1], TooLargeError):
@@ -73,11 +73,11 @@ def build_connection_error(error: BaseException, timeout: float, is_timeout: boo
     if is_timeout or isinstance(causes[-1], TimeoutError):
         why = f"no complete answer within {timeout:g} s (HYBRID_SEARCH_TIMEOUT)"
     untrusted = any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
-    return LibraryError(0, why, untrusted=untrusted)
+    return RequestError(0, why, untrusted=untrusted)
 
 
 def translate_failure(
-    failure: LibraryError, address: Address, access: Access, request: str
+    failure: RequestError, address: Address, access: Access, request: str
 ) -> ServerError:
     """Return the error for a failure of `request` (as in ``GET /calls``)."""
     why = access.scrub(reason(failure.data))

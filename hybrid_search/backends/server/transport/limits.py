@@ -1,142 +1,98 @@
-"""Limits of one answer: the seconds until all of it has come, and its bytes, also unpacked.
+"""Limits of one request: the seconds until all of its answer has come, and the answer's bytes.
 
-The client libraries limit each read, so that a server which sends a byte now and then would be
-waited for without end, and read answers of any size into memory.
+urllib3 limits each read alone, so that a server which sends a byte now and then would be waited for
+without end, and it reads answers of any size into memory.
 """
 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPResponse
-from socket import SocketIO, socket
+from http.client import HTTPResponse
 from time import monotonic
 from typing import Any
 
+from urllib3 import HTTPConnectionPool
+
 from hybrid_search.backends.server.transport.errors import TooLargeError
-from hybrid_search.credentials import MEGABYTE, Access
 from hybrid_search.observability.traffic import note_answer
 
 SENT_BYTES = 16 * 1024
 """Bytes that are sent at once: one record of TLS, whose sockets limit the time of each record."""
-UNPACKED_BYTES = 256 * 1024
-"""Bytes that are unpacked at once from a compressed answer."""
+READ_BYTES = 256 * 1024
+"""Bytes that are read, or unpacked from a compressed answer, at once."""
+
+_deadline: ContextVar[float] = ContextVar("deadline")
+"""When the request that this thread sends must have its answer, in monotonic seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most seconds of a request, from connecting to the last byte, and bytes of its answer."""
+    """The most seconds of a request, from connecting to the last byte, and bytes of its answer.
+
+    The bytes count unpacked, too, if the answer is compressed.
+    """
 
     seconds: float
     size: int
 
-    @classmethod
-    def from_access(cls, access: Access) -> Limits:
-        """Return the limits that are configured."""
-        return cls(access.timeout, int(access.answer_megabytes * MEGABYTE))
+
+def limit_pool(pool: HTTPConnectionPool) -> None:
+    """Make the connections of a pool read each answer before the deadline of its request."""
+    open_connection: Any = pool.ConnectionCls
+
+    def open_limited(*args: Any, **options: Any) -> Any:
+        connection = open_connection(*args, **options)
+        connection.response_class = _open_answer  # where http.client looks for it
+        return connection
+
+    pool.ConnectionCls = open_limited  # type: ignore[assignment]
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
-    """The parts of an answer that the client libraries read."""
-
-    status: int
-    headers: Any
-    data: bytes
+def start_request(body: bytes | None, limits: Limits) -> Iterator[memoryview] | None:
+    """Return the parts of a request that is sent from now on, while there is time."""
+    _deadline.set(monotonic() + limits.seconds)
+    return _cut(body) if body else None
 
 
-def limit_answers(pool: Any, limits: Limits) -> None:
-    """Make every request of a connection pool of urllib3 keep to `limits`."""
-    name = "LimitedConnection"
-    pool.ConnectionCls = type(name, (_LimitedConnection, pool.ConnectionCls), {"limits": limits})
-    open_url = pool.urlopen
-
-    def open_limited(*args: Any, **options: Any) -> Response:
-        answer = open_url(*args, preload_content=False, **options)
-        try:
-            response = Response(answer.status, answer.headers, _read(answer, limits))
-            note_answer(answer.tell())
-            return response
-        except BaseException:
-            answer.close()
-            raise
-        finally:
-            answer.release_conn()
-
-    pool.urlopen = open_limited
+def _cut(body: bytes) -> Iterator[memoryview]:
+    for start in range(0, len(body), SENT_BYTES):
+        _find_remaining_time()
+        yield memoryview(body)[start : start + SENT_BYTES]
 
 
-def _read(answer: Any, limits: Limits) -> bytes:
-    """Return the body of an answer, unpacked if it is compressed."""
-    if "content-encoding" not in answer.headers:
-        return bytes(answer.read())  # its bytes are counted as they arrive
-    body = bytearray()
-    for part in answer.stream(UNPACKED_BYTES):
-        body += part
-        if len(body) > limits.size:
-            raise TooLargeError(limits.size)
-    return bytes(body)
+def read(answer: Any, limits: Limits) -> bytes:
+    """Return the body of an answer of urllib3, unpacked if it is compressed.
+
+    Raises:
+        TooLargeError: If it has more bytes, or says so.
+    """
+    parts, size = [], answer.length_remaining or 0
+    if size <= limits.size:
+        size = 0
+        for part in answer.stream(READ_BYTES):
+            parts.append(part)
+            size += len(part)
+            if size > limits.size:
+                break
+    if size > limits.size:
+        raise TooLargeError(limits.size)
+    note_answer(answer.tell())
+    return b"".join(parts)
 
 
-class _LimitedConnection(HTTPConnection):
-    """Mix-in for a connection of urllib3: the time of a request is limited as a whole."""
-
-    limits: Limits
-    _deadline: float | None = None
-
-    def connect(self) -> None:
-        """Connect; the time begins anew."""
-        self._deadline = monotonic() + self.limits.seconds
-        super().connect()
-
-    def request(self, *args: Any, **options: Any) -> None:
-        """Send a request; the time begins, unless it did with connecting."""
-        self._deadline = self._deadline or monotonic() + self.limits.seconds
-        super().request(*args, **options)
-
-    def send(self, data: Any) -> None:
-        """Send a part of a request."""
-        if self.sock is None:
-            self.connect()
-        view = memoryview(data)
-        for start in range(0, len(view), SENT_BYTES):
-            _limit_time(self.sock, self._deadline)
-            super().send(view[start : start + SENT_BYTES])
-
-    def response_class(  # type: ignore[override]
-        self, sock: socket, *args: Any, **options: Any
-    ) -> HTTPResponse:
-        """Return the reader of the answer, which http.client creates by this name."""
-        deadline, self._deadline = self._deadline, None
-        return _LimitedResponse(_LimitedReader(sock, deadline, self.limits), *args, **options)
+def _open_answer(sock: Any, *args: Any, **options: Any) -> HTTPResponse:
+    """Return the reader of an answer whose bytes have to come before the deadline."""
+    return HTTPResponse(_TimedReader(sock), *args, **options)  # type: ignore[arg-type]
 
 
-class _LimitedResponse(HTTPResponse):
-    """An answer whose declared length is checked before it is read."""
+class _TimedReader(io.RawIOBase):
+    """Reads the bytes of one answer from a socket until the deadline."""
 
-    def __init__(self, reader: _LimitedReader, *args: Any, **options: Any) -> None:
-        super().__init__(reader, *args, **options)  # type: ignore[arg-type]
-        self._limits = reader.limits
-
-    def begin(self) -> None:
-        """Read the head of the answer.
-
-        Raises:
-            TooLargeError: If its length is over the limit.
-        """
-        super().begin()
-        if (self.length or 0) > self._limits.size:
-            raise TooLargeError(self._limits.size)
-
-
-class _LimitedReader(io.RawIOBase):
-    """Reads the bytes of one answer from a socket, before the deadline and up to the limit."""
-
-    def __init__(self, sock: socket, deadline: float | None, limits: Limits) -> None:
-        self.limits = limits
-        self._sock, self._deadline = sock, deadline
-        self._raw: SocketIO = sock.makefile("rb", buffering=0)
-        self._bytes = 0
+    def __init__(self, sock: Any) -> None:
+        self._sock, self._raw = sock, sock.makefile("rb", buffering=0)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         """Return the buffer from which http.client reads, as a socket would."""
@@ -147,16 +103,9 @@ class _LimitedReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Return the number of bytes read, waiting for them until the deadline.
-
-        Raises:
-            TooLargeError: If there are more than the limit.
-        """
-        _limit_time(self._sock, self._deadline)
-        count = self._raw.readinto(buffer)
-        self._bytes += count or 0
-        if self._bytes > self.limits.size:
-            raise TooLargeError(self.limits.size)
+        """Return the number of bytes read, waiting for them until the deadline."""
+        self._sock.settimeout(_find_remaining_time())
+        count: int | None = self._raw.readinto(buffer)
         return count
 
     def close(self) -> None:
@@ -165,15 +114,13 @@ class _LimitedReader(io.RawIOBase):
         super().close()
 
 
-def _limit_time(sock: Any, deadline: float | None) -> None:
-    """Let the next operation of a socket end at the deadline.
+def _find_remaining_time() -> float:
+    """Return the seconds until the deadline.
 
     Raises:
-        TimeoutError: If that is over.
+        TimeoutError: If it is over.
     """
-    if deadline is None:
-        return
-    remaining = deadline - monotonic()
+    remaining = _deadline.get() - monotonic()
     if remaining <= 0:
         raise TimeoutError("timed out")
-    sock.settimeout(remaining)
+    return remaining

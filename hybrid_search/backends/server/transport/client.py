@@ -1,0 +1,283 @@
+"""Sends requests over opensearch-py, to both engines; no other module imports that library."""
+
+from __future__ import annotations
+
+import json
+import logging
+import ssl
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import cbor2
+import certifi
+from opensearchpy import Connection, SerializationError, Transport
+from opensearchpy.helpers import expand_action
+from opensearchpy.serializer import Serializer
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, disable_warnings
+from urllib3.exceptions import HTTPError, InsecureRequestWarning, ReadTimeoutError
+
+from hybrid_search.backends.server.transport import sigv4
+from hybrid_search.backends.server.transport.address import Address
+from hybrid_search.backends.server.transport.base import Body
+from hybrid_search.backends.server.transport.errors import (
+    RequestError,
+    build_request_error,
+)
+from hybrid_search.backends.server.transport.limits import Limits, limit_pool, read, start_request
+from hybrid_search.credentials import MEGABYTE, Access
+from hybrid_search.errors import UsageError
+
+JSON, LINES, CBOR = "application/json", "application/x-ndjson", "application/cbor"
+"""The formats of requests and answers.
+
+500 passages with their token codes arrive in CBOR (RFC 8949) a fifth sooner than in JSON, whose
+strings have to be searched for quotes on both sides.
+"""
+
+POOL = 32
+"""Sockets that are kept open. More threads than that open one briefly."""
+
+Sign = Callable[[str, str, bytes | None], dict[str, str]]
+"""Returns the headers that sign a request, given method, URL and body."""
+
+_log = logging.getLogger(__name__)
+
+
+class Client:
+    """Sends single requests to one server, each once. Safe to use from several threads.
+
+    Nothing is sent before the first request.
+
+    Raises:
+        UsageError: If the CA bundle is not a file of certificates.
+    """
+
+    def __init__(self, address: Address, access: Access) -> None:
+        header = access.authorization()
+        host = {
+            "host": address.host,
+            "port": address.port,
+            "use_ssl": address.is_secure,
+            "url_prefix": address.prefix,
+        }
+        if not access.verify:
+            # one for each request; `connection.warn` has logged it once
+            disable_warnings(InsecureRequestWarning)
+        limits = Limits(access.timeout, int(access.answer_megabytes * MEGABYTE))
+        self._transport = Transport(
+            [host],
+            connection_class=_Node,
+            headers={"authorization": header.reveal()} if header else {},
+            limits=limits,
+            sign=_create_signer(access),
+            ssl_context=_create_ssl_context(access) if address.is_secure else None,
+            max_retries=0,
+            retry_on_status=(),
+            serializers={CBOR: _Cbor()},
+        )
+
+    def send(
+        self, method: str, target: str, body: bytes | None, content_type: str, accept: str
+    ) -> Any:
+        """Return the decoded answer; True or False for HEAD.
+
+        `content_type` is that of `body`, `accept` that of the answer.
+
+        Raises:
+            RequestError: If the request failed.
+        """
+        try:
+            answer = self._transport.perform_request(
+                method,
+                target,
+                headers={"content-type": content_type, "accept": accept},
+                body=body,
+                ignore=(404,) if method == "HEAD" else (),
+            )
+        except SerializationError as error:
+            raise RequestError(0, _explain_format(error.args[0])) from error
+        if isinstance(answer, bytes):
+            raise RequestError(0, _explain_format(answer))
+        return answer
+
+    def close(self) -> None:
+        """Close the sockets; the next request opens others."""
+        self._transport.close()
+
+
+def encode_json(body: Any) -> bytes:
+    """Return compact JSON without NaN, which no server accepts; empty for None."""
+    return (
+        b""
+        if body is None
+        else json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    )
+
+
+def encode_action(action: Body) -> bytes:
+    """Return the lines of a bulk request for an action of the library's bulk helper.
+
+    Its ``_source`` is an object or its JSON.
+    """
+    head, source = expand_action(dict(action))
+    lines = [encode_json(head)]
+    if source is not None:
+        lines.append(source.encode() if isinstance(source, str) else encode_json(source))
+    return b"".join(line + b"\n" for line in lines)
+
+
+class _Node(Connection):
+    """The library's connection to a server, with sockets whose answers are limited."""
+
+    def __init__(
+        self,
+        *,
+        limits: Limits,
+        sign: Sign | None,
+        ssl_context: ssl.SSLContext | None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self._limits, self._sign, self._ssl_context = limits, sign, ssl_context
+        self._pool = self._create_pool()
+
+    def _create_pool(self) -> HTTPConnectionPool:
+        host, port, context = self.hostname, self.port, self._ssl_context
+        pool = (
+            HTTPSConnectionPool(host, port, maxsize=POOL, ssl_context=context)
+            if self.use_ssl
+            else HTTPConnectionPool(host, port, maxsize=POOL)
+        )
+        limit_pool(pool)
+        return pool
+
+    def perform_request(
+        self,
+        method: str,
+        url: str,
+        params: Mapping[str, Any] | None = None,
+        body: bytes | None = None,
+        timeout: float | None = None,
+        ignore: Collection[int] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Return status, headers and body of the answer; `url` has the parameters.
+
+        Raises:
+            RequestError: If the status is that of an error, or no answer came within the limits.
+        """
+        del params, timeout
+        target, all_headers = self.url_prefix + url, {**self.headers, **(headers or {})}
+        if self._sign is not None:
+            all_headers |= self._sign(method, self.host + target, body)
+        if body:
+            all_headers["content-length"] = str(len(body))
+        try:
+            status, answer_headers, data = self._exchange(method, target, body, all_headers)
+        except (HTTPError, OSError, ValueError) as error:
+            failure = build_request_error(
+                error, self._limits.seconds, isinstance(error, ReadTimeoutError)
+            )
+            raise failure from error
+        for warning in answer_headers.get_all("warning", ()):
+            _log.info("the server warns: %s", warning)  # for Python's warnings programs may end
+        if 200 <= status < 300 or status in ignore:
+            return status, answer_headers, data
+        reason = _decode_error(data, str(answer_headers.get("content-type")))
+        raise RequestError(status, reason, answer_headers.get("retry-after"))
+
+    def _exchange(
+        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, Any, bytes]:
+        """Return status, headers and body of the answer to a request, within the limits."""
+        answer: Any = self._pool.urlopen(
+            method,
+            target,
+            start_request(body, self._limits),  # type: ignore[arg-type]
+            headers,
+            retries=False,
+            redirect=False,
+            timeout=self._limits.seconds,
+            preload_content=False,
+        )
+        try:
+            data = read(answer, self._limits)
+        except BaseException:
+            answer.close()
+            raise
+        finally:
+            answer.release_conn()
+        return answer.status, answer.headers, data
+
+    def close(self) -> None:
+        """Close the sockets; the next request opens others."""
+        self._pool.close()
+        self._pool = self._create_pool()
+
+
+class _Cbor(Serializer):
+    """Reads answers in CBOR for the library."""
+
+    mimetype = CBOR
+
+    def loads(self, s: Any) -> Any:
+        """Return the decoded answer."""
+        try:
+            return _decode_cbor(s)
+        except ValueError as error:
+            raise SerializationError(str(error)) from error
+
+
+def _decode_cbor(data: bytes) -> Any:
+    try:
+        return cbor2.loads(data)
+    # tagged values are made by the classes of their types, which refuse them in many ways
+    except (cbor2.CBORDecodeError, ArithmeticError, LookupError, MemoryError, TypeError) as error:
+        raise ValueError(f"not valid CBOR: {error}") from error
+
+
+def _decode_error(data: bytes, content_type: str) -> Any:
+    """Return the body of an error, as its text if it is not what its type says."""
+    try:
+        if content_type.startswith(CBOR):
+            return _decode_cbor(data)
+        if content_type.startswith(JSON):
+            return json.loads(data)
+    except (ValueError, RecursionError):
+        pass
+    return data.decode(errors="replace")
+
+
+def _explain_format(answer: Any) -> str:
+    text = answer.decode(errors="replace") if isinstance(answer, bytes) else answer
+    return f"the answer is not in the requested format: {text}"
+
+
+def _create_signer(access: Access) -> Sign | None:
+    if access.aws_region is None:
+        return None
+    sigv4.check_service(access.aws_service)
+    return sigv4.Signer(access.aws_region, access.aws_service)
+
+
+def _create_ssl_context(access: Access) -> ssl.SSLContext:
+    """Return a context that trusts the CA bundle and nothing else.
+
+    Without a bundle it trusts the certificates of the system and of certifi.
+
+    Raises:
+        UsageError: If the bundle is not a file of certificates.
+    """
+    try:
+        context = ssl.create_default_context(cafile=access.ca)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(
+            f"HYBRID_SEARCH_CA names {str(access.ca)!r}, which is not a PEM file of "
+            f"certificates: {error}"
+        ) from error
+    if access.ca is None:
+        context.load_verify_locations(certifi.where())  # some machines have no others
+    if not access.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
