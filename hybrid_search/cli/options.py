@@ -26,7 +26,7 @@ Index = Annotated[str, typer.Option(help="Name of the index.")]
 Url = Annotated[
     str | None,
     typer.Option(
-        help="Where indexes are: embedded:PATH, opensearch+https://HOST or "
+        help="Where indexes are: embedded:PATH, tantivy:PATH, opensearch+https://HOST or "
         "elasticsearch+https://HOST. Default: HYBRID_SEARCH_URL, else the user's data folder."
     ),
 ]
