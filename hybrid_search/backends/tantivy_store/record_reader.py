@@ -289,8 +289,12 @@ def _is_sound(data: bytes) -> bool:
 
 def _open(folder: Path, meta: Mapping[str, Any]) -> tantivy.Index:
     """Return tantivy's index; tantivy must write a lock, so one it may not is read by links."""
-    is_ours = os.access(folder, os.W_OK)
-    index = tantivy.Index.open(str(folder)) if is_ours else open_view(folder, meta)
+    try:
+        index = tantivy.Index.open(str(folder))
+    except ValueError as error:
+        if not any(sign in str(error) for sign in ("PermissionDenied", "ReadOnlyFilesystem")):
+            raise
+        index = open_view(folder, meta)
     if index.schema != record.build_schema():
         raise DamagedRecordsError(f"the schema in {folder / META} is not the one that was written")
     return index

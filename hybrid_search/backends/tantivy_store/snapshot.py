@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from hybrid_search.backends.tantivy_store.head import Head
 from hybrid_search.backends.tantivy_store.record_reader import DamagedRecordsError, RecordReader
 from hybrid_search.backends.tantivy_store.sealed_file import DamagedFileError
 from hybrid_search.backends.tantivy_store.versions import CODES, RECORDS
+from hybrid_search.backends.embedded.short_codes import ShortCodes
 from hybrid_search.backends.turn_layout import find_turns
 from hybrid_search.backends.types import Request
 from hybrid_search.text import token_codes
@@ -66,6 +68,7 @@ class Snapshot:
         self.files: Sequence[CodesFile] = ()
         self._searches: dict[CodesFile, ShortCodeSearch] = {}
         self._filters: dict[tuple[object, ...], Numbers] = {}
+        self._lock = threading.Lock()
         self.warnings: list[str] = []
         self._open_files(earlier)
 
@@ -104,6 +107,7 @@ class Snapshot:
         if earlier is not None:
             known = earlier._searches
             self._searches = {file: known[file] for file in self.files if file in known}
+            self.warnings = list(earlier.warnings) if self._searches == known else []
 
     def _find_files(
         self, known: Mapping[tuple[object, ...], CodesFile]
@@ -211,20 +215,23 @@ class Snapshot:
 
     def _list_searches(self) -> list[ShortCodeSearch]:
         """Return the short codes of all files; of a file with damaged ones they are made again."""
-        for file in self.files:
-            if file not in self._searches:
-                try:
-                    codes = file.read_short_codes()
-                except DamagedFileError as error:
-                    warning = (
-                        f"{error}: they are made of the token codes. The next ingest writes them "
-                        f"again, and so does hybrid-search verify --index {self._name} --repair"
-                    )
-                    _log.warning("%s", warning)
-                    self.warnings.append(warning)
-                    codes = file.shorten_again(self.head.spec.dimension)
-                self._searches[file] = ShortCodeSearch(codes)
+        with self._lock:
+            for file in self.files:
+                if file not in self._searches:
+                    self._searches[file] = ShortCodeSearch(self._read_short_codes(file))
         return [self._searches[file] for file in self.files]
+
+    def _read_short_codes(self, file: CodesFile) -> ShortCodes:
+        try:
+            return file.read_short_codes()
+        except DamagedFileError as error:
+            warning = (
+                f"{error}: they are made of the token codes. The next ingest writes them again, "
+                f"and so does hybrid-search verify --index {self._name} --repair"
+            )
+            _log.warning("%s", warning)
+            self.warnings.append(warning)
+            return file.shorten_again(self.head.spec.dimension)
 
     @cached_property
     def _alive(self) -> list[NDArray[np.bool_]]:
