@@ -16,13 +16,16 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.tantivy_store import codes_folder
 from hybrid_search.backends.tantivy_store.backend import TantivyBackend
 from hybrid_search.backends.tantivy_store.checksums import crc32
 from hybrid_search.client import Client
 from hybrid_search.errors import DamagedIndexError, IndexBusyError, IndexStoreError
 from hybrid_search.maintenance.verify import Verification
-from tests.helpers.tiny_encoder import fill_index, make_entries, make_spec
+from hybrid_search.text.filters import Condition, Range
+from tests.helpers.tiny_encoder import fill_index, make_entries, make_request, make_spec
 
 DOCUMENTS: list[dict[str, Any]] = [
     {"id": f"call-{number:03}", "text": f"refund word{number} please", "number": number}
@@ -56,6 +59,11 @@ def find_file(suffix: str) -> Path:
     return max(paths, key=lambda path: path.stat().st_size)
 
 
+def near(answers: dict[str, float]) -> Any:
+    """Return what compares equal to scores that deleted documents moved a little."""
+    return pytest.approx(answers, abs=TOLERANCE)
+
+
 def flip(path: Path, place: float = 0.5) -> None:
     """Change one bit at a place of a file, given as a share of its length."""
     data = bytearray(path.read_bytes())
@@ -85,7 +93,7 @@ def test_a_changed_bit_in_a_file_of_tantivy_is_told_and_what_is_lost_is_named(
         found = ask(client)
         assert set(found) == set(answers) - lost
         client.ingest(DOCUMENTS)
-        assert ask(client) == pytest.approx(answers, abs=TOLERANCE)
+        assert ask(client) == near(answers)
 
 
 @pytest.mark.parametrize("name", ["meta.json", ".managed.json"])
@@ -109,7 +117,7 @@ def test_a_damaged_list_of_segments_is_told_and_nothing_is_lost(
             assert "--repair" in str(error)
     repair()
     with connect(URL) as client:
-        assert ask(client) == pytest.approx(answers, abs=TOLERANCE)
+        assert ask(client) == near(answers)
         client.ingest([{"id": "new", "text": "a later one"}])
 
 
@@ -139,7 +147,7 @@ def test_a_changed_bit_in_a_file_of_codes_is_told_and_mended_from_the_text(
         assert client.verify("calls", full=True).findings
     assert not repair().findings
     with connect(URL) as client:
-        assert ask(client) == pytest.approx(answers, abs=TOLERANCE)
+        assert ask(client) == near(answers)
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "foreign"])
@@ -159,7 +167,7 @@ def test_a_file_of_codes_that_is_gone_or_another_is_told_and_made_again(
         assert "call-" in str(client.query("refund word7", size=50).plan["warnings"])
     repair()
     with connect(URL) as client:
-        assert ask(client) == pytest.approx(answers, abs=TOLERANCE)
+        assert ask(client) == near(answers)
         assert not client.verify("calls", full=True).findings
 
 
@@ -173,7 +181,7 @@ def test_a_damaged_head_is_told_and_the_index_can_be_deleted(
             client.query("refund")
         client.backend.drop_index("calls")
         client.ingest(DOCUMENTS)
-        assert ask(client) == pytest.approx(answers, abs=TOLERANCE)
+        assert ask(client) == near(answers)
 
 
 def test_an_index_of_another_format_is_refused_in_one_line(answers: dict[str, float]) -> None:
@@ -262,6 +270,34 @@ def test_a_writer_that_is_killed_again_and_again_leaves_each_document_whole(
         assert len(by_id) >= min(50, said + 1)
         assert all(sorted(ordinals) == list(range(len(ordinals))) for ordinals in by_id.values())
         store.close()
+
+
+def test_short_codes_find_what_those_of_the_embedded_store_find(tmp_path: Path) -> None:
+    store, reference = TantivyBackend(tmp_path / "a"), EmbeddedBackend(tmp_path / "b")
+    documents = [
+        {"id": f"{number:04}", "text": f"word{number % 211} and word{number % 97} of {number}"}
+        for number in range(1500)
+    ]
+    for backend in (store, reference):
+        fill_index(backend, documents)
+    found, expected = (_find_best(backend) for backend in (store, reference))
+    assert found == pytest.approx(expected, abs=1e-5)
+    filtered = Condition("id", ranges=(Range((("lt", "0700"),)),))
+    request = make_request("word7", window=50, conditions=(filtered,), lexical=False)
+    assert store.find_candidates("calls", request).method == "exact, on what the filter leaves"
+    store.close()
+    reference.close()
+
+
+def _find_best(backend: Backend) -> list[float]:
+    """Return the cosines of the ten nearest passages of each of four phrases."""
+    best: list[float] = []
+    for phrase in ("word7 and word90", "word200", "of 1234", "word3 and word3"):
+        request = make_request(phrase, window=10, lexical=False)
+        candidates = backend.find_candidates("calls", request)
+        best += [float(candidates.cosines[key].max()) for key in candidates.semantic]
+    assert len(best) == 40
+    return best
 
 
 def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ itself does not compare: it is compared here when a file is first opened.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import struct
 import tempfile
@@ -68,9 +67,7 @@ class RecordReader:
             data = read_meta(folder)
             try:
                 check_files(folder, data)
-                self.index = _open(folder, data)
-                self.index.config_reader("manual")  # a watching thread is of no use
-                self.searcher = self.index.searcher()
+                self.index, self.searcher = _open(folder, data)
             except (DamagedRecordsError, ValueError):
                 if read_meta(folder) == data:
                     raise
@@ -287,20 +284,26 @@ def _is_sound(data: bytes) -> bool:
         return False
 
 
-def _open(folder: Path, meta: Mapping[str, Any]) -> tantivy.Index:
-    """Return tantivy's index; tantivy must write a lock, so one it may not is read by links."""
+def _open(folder: Path, meta: Mapping[str, Any]) -> tuple[tantivy.Index, tantivy.Searcher]:
+    """Return tantivy's index, opened; tantivy must write a lock: if it may not, by links."""
     try:
-        index = tantivy.Index.open(str(folder))
+        index, searcher = _open_reader(folder)
     except ValueError as error:
         if not any(sign in str(error) for sign in ("PermissionDenied", "ReadOnlyFilesystem")):
             raise
-        index = open_view(folder, meta)
+        index, searcher = open_view(folder, meta)
     if index.schema != record.build_schema():
         raise DamagedRecordsError(f"the schema in {folder / META} is not the one that was written")
-    return index
+    return index, searcher
 
 
-def open_view(folder: Path, meta: Mapping[str, Any]) -> tantivy.Index:
+def _open_reader(folder: Path) -> tuple[tantivy.Index, tantivy.Searcher]:
+    index = tantivy.Index.open(str(folder))
+    index.config_reader("manual")  # a thread that watches for commits is of no use
+    return index, index.searcher()
+
+
+def open_view(folder: Path, meta: Mapping[str, Any]) -> tuple[tantivy.Index, tantivy.Searcher]:
     """Return an index of these segments, opened in a folder of links that is gone afterwards."""
     with tempfile.TemporaryDirectory() as view:
         for name in list_files(meta):
@@ -309,4 +312,4 @@ def open_view(folder: Path, meta: Mapping[str, Any]) -> tantivy.Index:
             except OSError:  # Windows lets few make links
                 shutil.copyfile(folder / name, Path(view) / name)
         (Path(view) / META).write_text(json.dumps(meta))
-        return tantivy.Index.open(view)
+        return _open_reader(Path(view))

@@ -87,7 +87,7 @@ def _read_segment(
 ) -> Iterator[tuple[Record, bool]]:
     """Yield the sound records of a segment, and whether they are deleted."""
     try:
-        searcher = open_view(folder, {**meta, "segments": [segment]}).searcher()
+        _, searcher = open_view(folder, {**meta, "segments": [segment]})
         hits = searcher.search(tantivy.Query.all_query(), limit=segment["max_doc"] + 1).hits
         alive = {address.doc for _, address in hits}
     except BaseException as error:

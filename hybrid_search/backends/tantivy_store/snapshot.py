@@ -17,13 +17,13 @@ from hybrid_search.backends.embedded.near_passages import SearchedSegments, prop
 from hybrid_search.backends.embedded.number_columns import Numbers
 from hybrid_search.backends.embedded.passage_documents import PassageDocuments
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
+from hybrid_search.backends.embedded.short_codes import ShortCodes
 from hybrid_search.backends.tantivy_store import codes_folder, facts, record
 from hybrid_search.backends.tantivy_store.codes_file import CodesFile
 from hybrid_search.backends.tantivy_store.head import Head
 from hybrid_search.backends.tantivy_store.record_reader import DamagedRecordsError, RecordReader
 from hybrid_search.backends.tantivy_store.sealed_file import DamagedFileError
 from hybrid_search.backends.tantivy_store.versions import CODES, RECORDS
-from hybrid_search.backends.embedded.short_codes import ShortCodes
 from hybrid_search.backends.turn_layout import find_turns
 from hybrid_search.backends.types import Request
 from hybrid_search.text import token_codes
