@@ -179,12 +179,16 @@ def bundled(bundled_url: str) -> Iterator[Client]:
         yield client
 
 
-BACKENDS = ["memory", "embedded", *live_servers.SERVERS]
+BACKENDS = ["memory", "embedded", "tantivy", *live_servers.SERVERS]
 
 
 @contextmanager
 def _empty_backend_url(place: str, folder: Path) -> Iterator[str]:
-    local = {"memory": "memory:", "embedded": f"embedded:{folder / 'store'}"}
+    local = {
+        "memory": "memory:",
+        "embedded": f"embedded:{folder / 'store'}",
+        "tantivy": f"tantivy:{folder / 'store'}",
+    }
     if place in local:
         yield local[place]
     else:

@@ -1,0 +1,379 @@
+"""Indexes on this machine, each a folder with tantivy's files and files of codes.
+
+Many processes may read while one writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import tantivy
+
+from hybrid_search.backends import index_names
+from hybrid_search.backends.embedded import near_passages
+from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.embedded.writer_lock import WriterLock
+from hybrid_search.backends.tantivy_store import exact_scores, facts, head, record, scan
+from hybrid_search.backends.tantivy_store.failures import translate_errors
+from hybrid_search.backends.tantivy_store.file_check import find_file_faults
+from hybrid_search.backends.tantivy_store.head import Head
+from hybrid_search.backends.tantivy_store.next_version import NextVersion
+from hybrid_search.backends.tantivy_store.snapshot import Snapshot
+from hybrid_search.backends.tantivy_store.snapshots import Snapshots
+from hybrid_search.backends.tantivy_store.versions import create_version, remove_index
+from hybrid_search.backends.tantivy_store.writer import TantivyWriter
+from hybrid_search.backends.types import (
+    FACETS,
+    Candidates,
+    Fault,
+    IndexInfo,
+    IndexSpec,
+    Key,
+    ListedPassage,
+    PassageContent,
+    Position,
+    Request,
+    Salvage,
+    ScannedPassage,
+    StoredPassage,
+    check_spec,
+)
+from hybrid_search.backends.window import choose_window
+from hybrid_search.errors import IndexMissingError, UsageError
+from hybrid_search.private_files import FOLDER_MODE, create_folder
+from hybrid_search.text.filters import Scalar
+from hybrid_search.text.name_lists import list_names
+from hybrid_search.text.stems import find_matches
+from hybrid_search.text.word_codes import UNREADABLE
+
+EXACT_PASSAGES = 2000
+"""If a filter leaves at most so many passages, all their spans are scored.
+
+That takes about 0.05 s, and no passage can be missed.
+"""
+
+SUFFIX = ".index"
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """Raise UsageError if there are any options: only servers have them."""
+    if options:
+        raise UsageError(
+            f"an index of tantivy has no {', '.join(options)}: "
+            "that is for an index on a server (--url opensearch+https://...)"
+        )
+
+
+class TantivyBackend:
+    """Indexes in `folder`, each in NAME.index/.
+
+    Safe to use from several threads, which read side by side.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._snapshots = Snapshots()
+
+    def writer(self, index: str, spec: IndexSpec) -> TantivyWriter:
+        """Open `index` for writing; one that does not exist stays if a document is written."""
+        return self._open_writer(index, spec, keeps_empty=False)
+
+    def _open_writer(self, index: str, spec: IndexSpec, *, keeps_empty: bool) -> TantivyWriter:
+        path = self._path(index)
+        with translate_errors(path):
+            self._folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            lock = self._lock(index)
+            is_new = False
+            try:
+                create_folder(path)
+                current = head.read_head(path)
+                is_new = current is None
+                if current is None:
+                    current = Head.create(spec, 1)
+                    create_version(path, current)
+                    current.write(path)
+                check_spec(index, current.spec, spec)
+                return TantivyWriter(path, current, lock, keeps_empty=keeps_empty or not is_new)
+            except BaseException:
+                if is_new:
+                    remove_index(path, lock)
+                else:
+                    lock.release()
+                raise
+
+    def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
+        """Create an empty `index`, unless it exists; options are an error, as only servers have."""
+        check_options(options)
+        with self._open_writer(index, spec, keeps_empty=True):
+            pass
+
+    def create_next_version(
+        self, index: str, spec: IndexSpec, options: Mapping[str, str]
+    ) -> NextVersion:
+        """Return a new version of `index`, to be filled and published in its place.
+
+        Raises IndexMissingError if the index does not exist, IndexBusyError if it is being written.
+        """
+        check_options(options)
+        path = self._path(index)
+        self._check_exists(index)
+        with translate_errors(path):
+            return NextVersion(path, spec, self._lock(index))
+
+    def read_head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
+        """Return the spec of `index` and its metadata fields (dotted name -> type)."""
+        with self._read(index, begins_query=False) as snapshot:
+            return snapshot.head.spec, dict(snapshot.fields)
+
+    def describe_index(self, index: str) -> IndexInfo:
+        """Return the spec and fields of `index`, and count what it contains."""
+        with self._read(index) as snapshot:
+            size, written_at = _measure(self._path(index))
+            return IndexInfo(
+                snapshot.head.spec,
+                dict(snapshot.fields),
+                snapshot.count_documents(),
+                len(snapshot),
+                snapshot.records.count_spans(),
+                size,
+                written_at,
+            )
+
+    def list_indexes(self) -> list[str]:
+        """Return the names of all indexes, sorted."""
+        return sorted(path.parent.stem for path in self._folder.glob(f"*{SUFFIX}/{head.NAME}"))
+
+    def iterate_passages(self, index: str, *, full: bool = False) -> Iterator[ListedPassage]:
+        """Yield every passage, from a snapshot of the index."""
+        with self._read(index) as snapshot:
+            pass
+        with translate_errors(self._path(index)):
+            yield from scan.iterate_passages(snapshot, full=full)
+
+    def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
+        """Yield every passage with its word codes, in the order in which they were written.
+
+        A passage that is written meanwhile comes behind all others.
+        """
+        passage = 0 if after is None else int(after)
+        while True:
+            with self._read(index, begins_query=False) as snapshot:
+                page = scan.read_page(snapshot, passage, index)
+            yield from page
+            if not page:
+                return
+            passage = page[-1].position
+
+    def count_commits(self, index: str) -> tuple[str, int]:
+        """Return the identity of an index, and a number that grows with each commit."""
+        with self._read(index, begins_query=False) as snapshot:
+            return snapshot.head.identity, snapshot.records.stamp
+
+    def find_file_faults(self, index: str, *, full: bool = False) -> list[Fault]:
+        """Return what is wrong with the files of `index` as a whole; `full` reads all again."""
+        path = self._path(index)
+        self._check_exists(index)
+        with translate_errors(path):
+            return find_file_faults(path, full=full)
+
+    def salvage(self, index: str) -> Salvage:
+        """Put a copy of what can be read of `index` in its place, and return what became of it."""
+        path = self._path(index)
+        current = head.read_head(path)
+        self._check_exists(index)
+        assert current is not None  # noqa: S101 (an index that exists has a head)
+        new_version = self.create_next_version(index, current.spec, {})
+        try:
+            copied = new_version.salvage()
+            new_version.publish(keep=False)
+        except BaseException:
+            new_version.discard()
+            raise
+        return copied
+
+    def list_passages(self, index: str, document_id: str) -> list[Key]:
+        """Return the passages of a document in their order."""
+        with self._read(index, begins_query=False) as snapshot:
+            query = snapshot.records.match_any(record.ID, [document_id])
+            return list(snapshot.records.list_numbers(record.PASSAGE, query).tolist())
+
+    def take_place(self) -> AbstractContextManager[None]:
+        """Compute no more queries at once than there are cores, see `LocalBackend`."""
+        return self._snapshots.queries.take(begins_query=True)
+
+    def find_candidates(self, index: str, request: Request) -> Candidates:
+        """Return the best passages of each leg.
+
+        tantivy computes BM25. Short codes propose passages for the span leg, or all are scored if
+        there are few, or a filter leaves few.
+        """
+        with self._read(index) as snapshot:
+            lexical = _find_by_words(snapshot, request) if request.lexical else {}
+            if not request.semantic:
+                return Candidates(lexical)
+            return _find_by_spans(snapshot, request, lexical)
+
+    def complete_candidates(
+        self,
+        index: str,
+        request: Request,
+        keys: Sequence[Key],
+        candidates: Candidates | None = None,
+    ) -> list[StoredPassage]:
+        """Return the passages of `keys` that still exist, with BM25 scores and word codes."""
+        scores = dict(candidates.lexical) if candidates else {}
+        codes = candidates.all_codes if candidates else {}
+        with self._read(index, begins_query=False) as snapshot:
+            if unscored := [key for key in keys if key not in scores]:
+                scores |= snapshot.score_passages(request.phrase, unscored)
+            if unread := [key for key in keys if key not in codes]:
+                codes |= snapshot.read_codes(unread, with_turns=bool(request.speakers))
+            records = snapshot.records.read_records(keys)
+        stored = []
+        for key, found in records.items():
+            tokens = codes.get(key, UNREADABLE)
+            if found is None:
+                stored.append(StoredPassage(key, "", -1, 0.0, UNREADABLE))
+            else:
+                score = scores.get(key, 0.0)
+                stored.append(StoredPassage(key, found.id, found.ordinal, score, tokens))
+        return stored
+
+    def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
+        """Return what a hit shows of each passage of `keys` that still exists."""
+        with self._read(index, begins_query=False) as snapshot:
+            return {
+                key: found.content
+                if found
+                else PassageContent(0, "", "[]", "{}", record.CHANGED_CONTENT)
+                for key, found in snapshot.records.read_records(keys).items()
+            }
+
+    def find_highlights(
+        self, index: str, request: Request, keys: Sequence[Key]
+    ) -> dict[Key, list[tuple[int, int]]]:
+        """Return start and end of the matching words of each passage that has any."""
+        with self._read(index, begins_query=False) as snapshot:
+            records = snapshot.records.read_records(keys)
+        ranges = {
+            key: find_matches(found.text, request.phrase) for key, found in records.items() if found
+        }
+        return {key: found for key, found in ranges.items() if found}
+
+    def count_facets(
+        self, index: str, request: Request, fields: Sequence[str]
+    ) -> dict[str, dict[Scalar, int]]:
+        """Return for each field how many matching documents have each value."""
+        with self._read(index, begins_query=False) as snapshot:
+            records = snapshot.records
+            within = snapshot.match_request(request)
+            phrase = records.match_phrase(request.phrase)
+            matching = facts.all_of([phrase, *([within] if within is not None else [])])
+            documents = set(records.list_numbers(record.DOCUMENT, matching).tolist())
+            schema = records.index.schema
+            firsts = facts.all_of(
+                [
+                    tantivy.Query.term_set_query(schema, record.DOCUMENT, sorted(documents)),
+                    tantivy.Query.term_query(schema, record.ORDINAL, 0),
+                ]
+            )
+            counts = {name: records.count_values(name, firsts) for name in fields}
+        return {
+            name: dict(sorted(of_field.items(), key=lambda item: (-item[1], item[0]))[:FACETS])
+            for name, of_field in counts.items()
+        }
+
+    def drop_index(self, index: str) -> None:
+        """Remove `index` and its files; raise IndexBusyError if another process is writing it."""
+        path = self._path(index)
+        self._check_exists(index)
+        with translate_errors(path):
+            lock = self._lock(index)
+            try:
+                self._snapshots.close(path)
+                remove_index(path, lock)
+            except BaseException:
+                lock.release()
+                raise
+
+    def close(self) -> None:
+        """Close all files; the next call opens them again."""
+        self._snapshots.close()
+
+    @contextmanager
+    def _read(self, index: str, *, begins_query: bool = True) -> Iterator[Snapshot]:
+        self._check_exists(index)
+        with self._snapshots.lend(self._path(index), begins_query=begins_query) as snapshot:
+            yield snapshot
+
+    def _check_exists(self, index: str) -> None:
+        if not (self._path(index) / head.NAME).exists():
+            existing = list_names(self.list_indexes(), index)
+            raise IndexMissingError(
+                f"there is no index {index!r} in {self._folder} (indexes there: {existing}). "
+                f"Create it: hybrid-search ingest FILE --index {index}"
+            )
+
+    def _path(self, index: str) -> Path:
+        return self._folder / f"{index_names.check_index_name(index)}{SUFFIX}"
+
+    def _lock(self, index: str) -> WriterLock:
+        return WriterLock(self._path(index).with_suffix(f"{SUFFIX}.lock"), index)
+
+
+def _find_by_words(snapshot: Snapshot, request: Request) -> dict[Key, float]:
+    """Return the scores of the passages in the window of the BM25 leg."""
+    within = snapshot.match_request(request)
+    scores = snapshot.score_words(request, within, request.window)
+    ranked = list(scores)
+    chosen = choose_window(snapshot.documents.find(ranked).tolist(), request.window)
+    return {ranked[position]: scores[ranked[position]] for position in chosen}
+
+
+def _find_by_spans(
+    snapshot: Snapshot, request: Request, lexical: Mapping[Key, float]
+) -> Candidates:
+    """Return the passages of both legs, those of the span leg with their codes.
+
+    The passages of the BM25 leg are scored with the nearest, since a query needs their cosines
+    anyway.
+    """
+    by_words: Collection[Key] = list(lexical)
+    allowed = snapshot.find_allowed(request)
+    few, method = _find_few(snapshot, request, allowed)
+    if few is not None:
+        best = exact_scores.score(snapshot, request, few, by_words)
+    else:
+        best = exact_scores.score_nearest(snapshot, request, allowed, by_words)
+    lost = snapshot.lost if few is None else ()
+    return Candidates(
+        lexical,
+        best.codes,
+        method,
+        codes=best.others,
+        damaged=list(dict.fromkeys([*best.damaged, *map(int, lost)])),
+        warnings=list(snapshot.warnings),
+        cosines=best.cosines,
+    )
+
+
+def _find_few(
+    snapshot: Snapshot, request: Request, allowed: Numbers | None
+) -> tuple[Numbers | None, str]:
+    """Return the passages to score if they are few, and how passages are found, in words."""
+    if allowed is not None:
+        if len(allowed) <= EXACT_PASSAGES:
+            return allowed, "exact, on what the filter leaves"
+    elif len(snapshot) <= max(near_passages.MOST_CANDIDATES, request.window):
+        return snapshot.documents.passages, "exact"
+    return None, f"short codes in {len(snapshot.files)} files"
+
+
+def _measure(folder: Path) -> tuple[int, datetime]:
+    """Return the bytes of the files of an index, and when the last of them was written."""
+    statuses = [path.stat() for path in folder.rglob("*") if path.is_file()]
+    last = max(status.st_mtime for status in statuses)
+    return sum(status.st_size for status in statuses), datetime.fromtimestamp(last, UTC)

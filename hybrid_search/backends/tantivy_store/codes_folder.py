@@ -1,0 +1,135 @@
+"""The files of codes of an index: found by the ranges in their names, merged, and swept up.
+
+No list says which files there are. A passage of the records belongs to the file whose range it is
+in; of files that overlap, as after a writer was killed between a merge and the removal of what it
+merged, the one with the widest range counts. A file without a passage of the records is one that no
+commit names.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.tantivy_store import codes_file
+from hybrid_search.backends.tantivy_store.codes_file import UNFINISHED, CodesFile, merge, range_of
+from hybrid_search.backends.tantivy_store.sealed_file import DamagedFileError
+
+_log = logging.getLogger(__name__)
+
+FULL_PASSAGES = 8192
+"""A file with so many passages, some 270 MB, is not merged with others."""
+
+FEW_FILES = 8
+"""So many files that are not full may there be before they are merged."""
+
+STALE_SHARE = 0.5
+"""A file is written again if more than this share of its passages is deleted."""
+
+
+def list_files(folder: Path) -> list[Path]:
+    """Return the files of codes that count, in the order of their passages."""
+    names = folder.iterdir() if folder.is_dir() else ()
+    paths = sorted(path for path in names if codes_file.NAME.fullmatch(path.name))
+    widest = sorted(paths, key=lambda path: (range_of(path)[0], -range_of(path)[1]))
+    kept: list[Path] = []
+    for path in widest:
+        if not kept or range_of(path)[1] > range_of(kept[-1])[1]:
+            kept.append(path)
+    return kept
+
+
+def find_last(folder: Path) -> int:
+    """Return the last passage that a file is for, 0 without a file."""
+    return max((range_of(path)[1] for path in list_files(folder)), default=0)
+
+
+def list_own(folder: Path) -> list[Path]:
+    """Return all our files in a folder, unfinished ones among them; it need not be there."""
+    names = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [
+        path
+        for path in names
+        if (codes_file.NAME.fullmatch(path.name) or path.name == UNFINISHED) and not path.is_dir()
+    ]
+
+
+def sweep(folder: Path, alive: Numbers) -> None:
+    """Remove our files that no passage needs; the last one stays, which tells the last number.
+
+    If the system forbids removing a file that another process maps, a later sweep does it.
+    """
+    current = list_files(folder)
+    needed = {path for path in current[:-1] if _count_alive(path, alive)} | {*current[-1:]}
+    for path in list_own(folder):
+        if path not in needed:
+            _remove(path)
+
+
+def _count_alive(path: Path, alive: Numbers) -> int:
+    first, last = range_of(path)
+    return int(np.searchsorted(alive, last, side="right") - np.searchsorted(alive, first))
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except PermissionError:
+        _log.debug("%s is still open somewhere", path)
+
+
+def mend(folder: Path, alive: Numbers, identity: str, dimension: int) -> None:
+    """Write files again whose short codes are damaged; they are made of the word codes."""
+    for path in list_files(folder):
+        file = CodesFile.open_or_none(path, identity)
+        if file is None:
+            continue  # `verify` tells of which passages
+        try:
+            file.read_short_codes()
+        except DamagedFileError as error:
+            _log.warning("%s: made again from the word codes", error)
+            _replace(folder, [file], alive, identity, dimension)
+
+
+def compact(folder: Path, alive: Numbers, identity: str, dimension: int) -> None:
+    """Merge small files if there are many, and write again those that are mostly deleted."""
+    files = [CodesFile.open_or_none(path, identity) for path in list_files(folder)]
+    sound = [file for file in files if file is not None]
+    for file in sound:
+        if len(file) - _count_alive(file.path, alive) > STALE_SHARE * len(file):
+            _replace(folder, [file], alive, identity, dimension)
+    run = _find_run(files)
+    if run:
+        _replace(folder, run, alive, identity, dimension)
+
+
+def _find_run(files: Sequence[CodesFile | None]) -> list[CodesFile]:
+    """Return the newest files that are to be one: as the logarithmic method merges them.
+
+    An older file is among them if it is not larger than all the newer ones.
+    """
+    run: list[CodesFile] = []
+    total = 0
+    for file in reversed(files):
+        if file is None or len(file) + total > FULL_PASSAGES:
+            break
+        if len(run) >= FEW_FILES and len(file) > total:
+            break
+        run.insert(0, file)
+        total += len(file)
+    return run if len(run) > FEW_FILES else []
+
+
+def _replace(
+    folder: Path, files: Sequence[CodesFile], alive: Numbers, identity: str, dimension: int
+) -> None:
+    path = merge(files, alive, folder, identity, dimension)
+    if path is None:
+        return  # the sweep removes them
+    for file in files:
+        if file.path != path:
+            _remove(file.path)

@@ -1,0 +1,68 @@
+"""Scores every span of the passages that are proposed for the span leg."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.tantivy_store.snapshot import Snapshot
+from hybrid_search.backends.types import Key, Request
+from hybrid_search.backends.window import choose_window
+from hybrid_search.text.best_passages import BestPassages, best_passages, best_stored_passages
+
+FEWEST_DOCUMENTS = 0.5
+"""Of how many documents the nearest passages are, for each that the window has room for.
+
+Those that were compared are of more, unless a few long documents take nearly all. Then more are
+compared, which takes longer.
+"""
+
+
+def score_nearest(
+    snapshot: Snapshot, request: Request, allowed: Numbers | None, by_words: Collection[Key]
+) -> BestPassages:
+    """Return the best of the nearest passages, those `by_words`, and the damaged ones.
+
+    More are scored where fewer than the request's window are left without those that are damaged,
+    and those that are near only by a span that does not count, or where they are of too few
+    documents. So as many are left as if there were no such spans.
+    """
+    least, documents = request.window, snapshot.documents
+    while True:
+        passages = snapshot.find_near(request.vector, least, request.window, allowed)
+        best = score(snapshot, request, passages, by_words)
+        sound = np.setdiff1d(passages, best.damaged) if best.damaged else passages
+        is_enough = len(sound) - best.outdone >= request.window
+        found = documents.count(sound)
+        enough = FEWEST_DOCUMENTS * request.window
+        if (found >= enough and is_enough) or least >= len(snapshot):
+            return best
+        everything = documents.passages if allowed is None else allowed
+        if is_enough and found == documents.count(everything):
+            return best
+        least = 2 * max(least, len(passages))
+
+
+def score(
+    snapshot: Snapshot, request: Request, passages: Numbers, by_words: Collection[Key]
+) -> BestPassages:
+    """Return the passages in the window of the span leg, and the damaged ones.
+
+    All spans of `passages` and of those `by_words` are scored.
+    """
+    numbers = sorted({*passages.tolist(), *by_words})
+
+    def choose(ranked: list[Key]) -> list[Key]:
+        chosen = choose_window(snapshot.documents.find(ranked).tolist(), request.window)
+        return [ranked[position] for position in chosen]
+
+    if request.span_filter:
+        codes = snapshot.read_codes(numbers, with_turns=bool(request.speakers))
+        return best_passages(request.vector, codes, choose, request.span_filter, by_words)
+    stored = snapshot.read_stored_codes(numbers)
+    best = best_stored_passages(request.vector, stored, choose, by_words)
+    missing = [number for number in numbers if number not in stored]
+    return replace(best, damaged=[*best.damaged, *missing])

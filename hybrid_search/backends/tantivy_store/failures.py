@@ -1,0 +1,103 @@
+"""Errors of tantivy and of the file system, as ours: with the file and the remedy."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hybrid_search.errors import (
+    DamagedIndexError,
+    HybridSearchError,
+    IndexBusyError,
+    IndexStoreError,
+)
+
+
+def describe_damage(path: Path, why: str) -> str:
+    """Return the message about a damaged index of which something may be saved."""
+    return (
+        f"{path} is damaged ({why}): hybrid-search verify --index {path.stem} --repair saves what "
+        "can be read. Or restore it from a backup, or delete it and ingest again"
+    )
+
+
+def describe_unreadable(path: Path, why: str) -> str:
+    """Return the message about a damaged index of which nothing can be saved."""
+    return (
+        f"{path} is damaged, and nothing of it can be saved ({why}): restore it from a backup, or "
+        f"ingest again after hybrid-search delete --index {path.stem} --yes"
+    )
+
+
+@contextmanager
+def translate_errors(path: Path) -> Iterator[None]:
+    """Raise errors of tantivy and of the file system about the index at `path` as ours.
+
+    tantivy raises ValueError with words, and where it meets what it thinks impossible, an exception
+    of its own that is no Exception. They become an IndexStoreError if the disk is full or fails, or
+    a file is not accessible, an IndexBusyError if another process writes the index, and else a
+    DamagedIndexError.
+    """
+    try:
+        yield
+    except BaseException as error:
+        ours = _translate(path, error)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def _translate(path: Path, error: BaseException) -> HybridSearchError | None:
+    """Return our error for one of tantivy or of the file system, None for any other."""
+    if isinstance(error, HybridSearchError):
+        return None
+    if isinstance(error, OSError):
+        return _translate_system_error(path, error)
+    if isinstance(error, ValueError):
+        return _translate_words(path, str(error))
+    is_panic = type(error).__name__ == "PanicException"
+    return DamagedIndexError(describe_damage(path, "it cannot be read")) if is_panic else None
+
+
+def _translate_system_error(path: Path, error: OSError) -> HybridSearchError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return _full_disk(path)
+    if error.errno == errno.EIO:
+        return _failing_disk(path, str(error.strerror))
+    return IndexStoreError(
+        f"{error.filename or path}: {error.strerror}: "
+        "use another folder, or let this user write there"
+    )
+
+
+def _translate_words(path: Path, words: str) -> HybridSearchError:
+    if any(sign in words for sign in ("StorageFull", "No space left", "FileTooLarge", "QuotaEx")):
+        return _full_disk(path)
+    if "LockBusy" in words:
+        return IndexBusyError(
+            f"index {path.stem!r} is being written by another process: "
+            "wait for it to end, or use another index name"
+        )
+    if "PermissionDenied" in words or "ReadOnlyFilesystem" in words:
+        return IndexStoreError(
+            f"{path} cannot be written ({words.splitlines()[0]}): let this user write in it, or "
+            "use another folder"
+        )
+    if "Input/output error" in words:
+        return _failing_disk(path, "Input/output error")
+    return DamagedIndexError(describe_damage(path, words.splitlines()[0] if words else "tantivy"))
+
+
+def _full_disk(path: Path) -> IndexStoreError:
+    return IndexStoreError(
+        f"the disk is full at {path}: what was committed is safe. "
+        "Free space and run the same command again."
+    )
+
+
+def _failing_disk(path: Path, why: str) -> IndexStoreError:
+    return IndexStoreError(
+        f"{path}: {why}. What was committed is safe: check the disk and run the same command again."
+    )

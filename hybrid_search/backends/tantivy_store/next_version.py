@@ -1,0 +1,162 @@
+"""The next version of an index: made in a folder beside it, then put in its place.
+
+Readers see the old version until the head of the index is replaced, and then the new one. Nobody
+may write meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import tantivy
+
+from hybrid_search.backends.base import Writer
+from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.embedded.writer_lock import WriterLock
+from hybrid_search.backends.tantivy_store import codes_folder, record, salvage
+from hybrid_search.backends.tantivy_store.codes_file import CodesFile, merge
+from hybrid_search.backends.tantivy_store.failures import translate_errors
+from hybrid_search.backends.tantivy_store.head import Head, read_head
+from hybrid_search.backends.tantivy_store.record import Record
+from hybrid_search.backends.tantivy_store.snapshot import Snapshot
+from hybrid_search.backends.tantivy_store.versions import (
+    CODES,
+    RECORDS,
+    copy_meta,
+    create_version,
+    remove_version,
+    sweep_versions,
+)
+from hybrid_search.backends.tantivy_store.writer import HEAP_BYTES, TantivyWriter
+from hybrid_search.backends.types import IndexSpec, Salvage, check_spec
+from hybrid_search.errors import IndexMissingError, IndexStoreError
+from hybrid_search.text import window_policy, word_codes
+
+PAGE_PASSAGES = 256
+"""Records that are read at once."""
+
+
+class NextVersion:
+    """A new version of the index in `folder`; it takes over `lock`, and releases it at the end."""
+
+    keeps_old = False
+
+    def __init__(self, folder: Path, spec: IndexSpec, lock: WriterLock) -> None:
+        self._folder, self._lock, self._is_open = folder, lock, True
+        try:
+            window_policy.parse(spec.policy)
+            current = read_head(folder)
+            if current is None:
+                raise IndexMissingError(f"index {folder.stem!r} was deleted meanwhile")
+            self._old = current
+            self._new = Head.create(spec, current.version + 1)
+            sweep_versions(folder, current)  # of a run that was killed
+            create_version(folder, self._new)
+        except BaseException:
+            lock.release()
+            raise
+
+    def writer(self, index: str, spec: IndexSpec) -> Writer:
+        """Return a writer of the new version; raises ModelError if that is for another spec."""
+        check_spec(index, self._new.spec, spec)
+        return TantivyWriter(self._folder, self._new, None, keeps_empty=True)
+
+    def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
+        """Copy every passage with its codes, under its number.
+
+        What was deleted is left behind. Raises ModelError if the new version is for another model.
+
+        Args:
+            rehash: Turns a document's source hash into its hash under the new spec.
+            report: Is called with the number of passages copied so far.
+        """
+        spec = self._new.spec
+        check_spec(self._folder.stem, replace(self._old.spec, policy=spec.policy), spec)
+        with translate_errors(self._folder):
+            old = Snapshot(self._folder, self._old)
+            is_cut_anew = self._old.spec.policy != spec.policy
+
+            def renew(found: Record) -> Record:
+                spans = self._count_spans(old, found) if is_cut_anew else found.spans
+                return replace(found, source_hash=rehash(found.source_hash, spec), spans=spans)
+
+            passages = old.documents.passages.tolist()
+            self._write_records(
+                renew(found)
+                for start in range(0, len(passages), PAGE_PASSAGES)
+                for found in old.records.read_records(
+                    passages[start : start + PAGE_PASSAGES]
+                ).values()
+                if found is not None
+            )
+            self._copy_codes(old.files, old.documents.passages)
+        report(len(old))
+
+    def _count_spans(self, old: Snapshot, found: Record) -> int:
+        tokens = old.read_codes([found.passage]).get(found.passage, word_codes.UNREADABLE)
+        return len(window_policy.window_bounds(tokens.counts, self._new.spec.policy))
+
+    def _write_records(self, records: Iterable[Record]) -> None:
+        folder = self._new.version_folder(self._folder) / RECORDS
+        writer = tantivy.Index.open(str(folder)).writer(HEAP_BYTES, 1)
+        for found in records:
+            writer.add_document(record.to_document(found))
+        writer.commit()
+        writer.wait_merging_threads()
+        copy_meta(folder.parent)
+
+    def _copy_codes(self, files: Iterable[CodesFile], passages: Numbers) -> None:
+        target = self._new.version_folder(self._folder) / CODES
+        for file in files:
+            merge([file], passages, target, self._new.identity, self._new.spec.dimension)
+
+    def salvage(self) -> Salvage:
+        """Copy the documents that can be read of a damaged index, and return what became of it."""
+        with translate_errors(self._folder):
+            version = self._old.version_folder(self._folder)
+            opened = (
+                CodesFile.open_or_none(path, self._old.identity)
+                for path in codes_folder.list_files(version / CODES)
+            )
+            files = [file for file in opened if file is not None]
+            found = salvage.read_documents(version, files)
+            self._write_records(found.records)
+            passages = np.array([item.passage for item in found.records], np.int64)
+            self._copy_codes(files, np.sort(passages))
+        return Salvage(found.documents, found.lost_ids, found.unnamed)
+
+    def check(self, expected_documents: int) -> None:
+        """Check that the new version holds this many documents, each with all its passages.
+
+        Raises:
+            IndexStoreError: If it does not.
+        """
+        with translate_errors(self._folder):
+            new = Snapshot(self._folder, self._new)
+            firsts = tantivy.Query.term_query(new.records.index.schema, record.ORDINAL, 0)
+            expected = sum(found.passages for found in new.records.find_records(firsts))
+        if (new.count_documents(), len(new)) != (expected_documents, expected):
+            raise IndexStoreError(
+                f"the new index has {new.count_documents()} documents of {expected_documents} and "
+                f"{len(new)} passages of {expected}. Nothing was changed; run the command again"
+            )
+
+    def publish(self, *, keep: bool) -> None:  # noqa: ARG002 (there is nothing to keep it as)
+        """Put the new version in the place of the old one."""
+        with translate_errors(self._folder):
+            self._new.write(self._folder)
+            remove_version(self._old.version_folder(self._folder))
+        self._close()
+
+    def discard(self) -> None:
+        """Remove this version, unless it was published after all."""
+        if self._is_open:
+            remove_version(self._new.version_folder(self._folder))
+            self._close()
+
+    def _close(self) -> None:
+        self._is_open = False
+        self._lock.release()

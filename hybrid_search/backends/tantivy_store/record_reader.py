@@ -1,0 +1,315 @@
+"""Reads one commit of the records of an index: searches by words and conditions, and contents.
+
+tantivy's files never change once they are written, and each ends with a checksum, which tantivy
+itself does not compare: it is compared here when a file is first opened.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tantivy
+from numpy.typing import NDArray
+
+from hybrid_search.backends.tantivy_store import facts, record
+from hybrid_search.backends.tantivy_store.checksums import crc32
+from hybrid_search.backends.tantivy_store.record import Record
+from hybrid_search.text.filters import Scalar, widen
+from hybrid_search.text.stems import count_stems
+
+Numbers = NDArray[np.int64]
+
+META = "meta.json"
+PARTS = ("idx", "pos", "term", "store", "fast", "fieldnorm")
+"""The files that each of tantivy's segments has."""
+
+SETTINGS = {"docstore_compression": "lz4", "docstore_blocksize": 16384}
+"""What tantivy records of how it compresses what it stores."""
+
+FACTOR = 2.2
+"""tantivy multiplies by k1 + 1, which Lucene has not done since version 8."""
+
+TRIES = 5
+"""How often an index is opened that is written at the same moment."""
+
+_TRAILER = struct.Struct("<II")
+_MAGIC = 1337
+
+_checked: set[tuple[object, ...]] = set()
+"""Files whose checksum this process has compared, by what changes with their content."""
+
+
+class DamagedRecordsError(Exception):
+    """A file of tantivy is not the one that was written; the message says why."""
+
+
+class RecordReader:
+    """One commit of the records in `folder`; later ones are not seen.
+
+    Attributes:
+        index: tantivy's index.
+        searcher: tantivy's reader of the commit.
+        stamp: The number of the commit, which grows with each.
+
+    Raises:
+        DamagedRecordsError: If a file is damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        for _ in range(TRIES):
+            data = read_meta(folder)
+            try:
+                check_files(folder, data)
+                self.index, self.searcher = _open(folder, data)
+            except (DamagedRecordsError, ValueError):
+                if read_meta(folder) == data:
+                    raise
+                continue  # a writer has merged segments meanwhile
+            if read_meta(folder) == data:
+                break
+        self.stamp: int = data["opstamp"]
+
+    def __len__(self) -> int:
+        """Return the number of passages."""
+        return self.searcher.num_docs
+
+    def list_fields(self) -> dict[str, str]:
+        """Return the metadata fields that documents have: dotted name -> type."""
+        fields: dict[str, str] = {}
+        everything = tantivy.Query.all_query()
+        for term, _ in self.searcher.terms_with_prefix(record.FIELDS, "", everything):
+            kind, _, name = term.partition(":")
+            fields[name] = widen(fields.get(name, kind), kind) or kind
+        return dict(sorted(fields.items()))
+
+    def count_spans(self) -> int:
+        """Return how many covering windows all passages have."""
+        total = {"spans": {"sum": {"field": record.SPANS}}}
+        answer: Any = self.searcher.aggregate(tantivy.Query.all_query(), total)
+        return int(answer["spans"]["value"] or 0)
+
+    def list_numbers(
+        self, field: str, query: tantivy.Query | None = None, limit: int | None = None
+    ) -> Numbers:
+        """Return the values of a number field of what a query finds, ascending."""
+        hits = self._search_in_order(field, query, limit)
+        return np.fromiter((value for value, _ in hits), np.int64, len(hits))
+
+    def list_passages(self, query: tantivy.Query | None = None) -> tuple[Numbers, Numbers]:
+        """Return the numbers of the passages that a query finds, ascending, and their documents."""
+        hits = self._search_in_order(record.PASSAGE, query)
+        addresses = [address for _, address in hits]
+        documents = self.searcher.fast_field_values(record.DOCUMENT, addresses) if hits else []
+        return (
+            np.fromiter((value for value, _ in hits), np.int64, len(hits)),
+            np.array(documents, np.int64),
+        )
+
+    def _search_in_order(
+        self, field: str, query: tantivy.Query | None, limit: int | None = None
+    ) -> list[tuple[Any, tantivy.DocAddress]]:
+        if not len(self):
+            return []
+        return self.searcher.search(
+            query or tantivy.Query.all_query(),
+            limit=limit or len(self),
+            count=False,
+            order_by_field=field,
+            order=tantivy.Order.Asc,
+        ).hits
+
+    def match_after(self, passage: int) -> tantivy.Query:
+        """Return the query of the passages behind one."""
+        return tantivy.Query.range_query(
+            self.index.schema,
+            record.PASSAGE,
+            tantivy.FieldType.Unsigned,
+            lower_bound=passage,
+            include_lower=False,
+        )
+
+    def match_any(self, field: str, values: Iterable[Any]) -> tantivy.Query:
+        """Return the query of what has one of some values; sooner for hundreds than a set."""
+        schema = self.index.schema
+        return facts.any_of(tantivy.Query.term_query(schema, field, value) for value in values)
+
+    def match_phrase(self, phrase: str) -> tantivy.Query:
+        """Return the query of the words of a phrase, a repeated one as often as it stands there."""
+        schema = self.index.schema
+        return facts.any_of(
+            tantivy.Query.boost_query(
+                tantivy.Query.term_query(schema, record.TERMS, stem, "freq"), float(count)
+            )
+            for stem, count in count_stems(phrase).items()
+        )
+
+    def score(
+        self, phrase: str, limit: int, within: tantivy.Query | None = None
+    ) -> dict[int, float]:
+        """Return the BM25 scores of the passages that contain a word of a phrase, best first.
+
+        Equal scores are in the order of the numbers. If more have the last score than `limit` has
+        room for, none of them is returned.
+
+        Args:
+            phrase: The phrase.
+            limit: How many scores are found at most.
+            within: What a passage must be besides, None for any.
+        """
+        query = self.match_phrase(phrase)
+        if within is not None:
+            query = facts.all_of([tantivy.Query.const_score_query(within, 0.0), query])
+        hits = self.searcher.search(query, limit=max(1, limit), count=False).hits
+        if len(hits) == limit < len(self):
+            hits = [hit for hit in hits if hit[0] > hits[-1][0]]
+        numbers = self.searcher.fast_field_values(record.PASSAGE, [address for _, address in hits])
+        scored = [
+            (-score / FACTOR, int(number))
+            for (score, _), number in zip(hits, numbers, strict=True)
+            if number is not None
+        ]
+        return {number: -negative for negative, number in sorted(scored)}
+
+    def find_addresses(self, passages: Sequence[int]) -> dict[int, tantivy.DocAddress]:
+        """Return where those of `passages` are that exist."""
+        found: dict[int, tantivy.DocAddress] = {}
+        for start in range(0, len(passages), 1000):
+            block = passages[start : start + 1000]
+            query = self.match_any(record.PASSAGE, block)
+            found |= dict(self._search_in_order(record.PASSAGE, query, len(block)))
+        return {passage: found[passage] for passage in passages if passage in found}
+
+    def read_records(self, passages: Sequence[int]) -> dict[int, Record | None]:
+        """Return the records of those of `passages` that exist; None where one is damaged."""
+        addresses = self.find_addresses(passages)
+        return {passage: self._read(address) for passage, address in addresses.items()}
+
+    def find_records(self, query: tantivy.Query, limit: int | None = None) -> list[Record]:
+        """Return the sound records that a query finds, in the order of passages."""
+        hits = self._search_in_order(record.PASSAGE, query, limit)
+        return [found for _, address in hits if (found := self._read(address))]
+
+    def _read(self, address: tantivy.DocAddress) -> Record | None:
+        try:
+            return record.read(self.searcher.doc(address))
+        except (ValueError, TypeError, struct.error):
+            return None
+
+    def count_values(self, name: str, within: tantivy.Query) -> dict[Scalar, int]:
+        """Return how many passages of a query's have each value of a metadata field."""
+        prefix = facts.prefix_of(name)
+        counts = self.searcher.terms_with_prefix(facts.FIELD, prefix, within)
+        return {facts.read_fact(fact, name): count for fact, count in counts}
+
+
+def read_meta(folder: Path) -> dict[str, Any]:
+    """Return tantivy's list of segments, if it is one of ours.
+
+    Raises:
+        DamagedRecordsError: If it is not.
+    """
+    path = folder / META
+    try:
+        meta: dict[str, Any] = json.loads(path.read_bytes())
+        is_ours = meta["index_settings"] == SETTINGS and type(meta["opstamp"]) is int
+        is_ours = is_ours and all(map(_is_segment, meta["segments"]))
+    except FileNotFoundError as error:
+        raise DamagedRecordsError(f"{path} is missing") from error
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise DamagedRecordsError(f"{path} is not the one that was written: {error}") from error
+    if not is_ours:
+        raise DamagedRecordsError(f"{path} is not the one that was written")
+    return meta
+
+
+def _is_segment(segment: Mapping[str, Any]) -> bool:
+    deletes = segment["deletes"]
+    return type(segment["max_doc"]) is int and (
+        deletes is None or 0 <= deletes["num_deleted_docs"] <= segment["max_doc"]
+    )
+
+
+def list_files(meta: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the files of all segments."""
+    for segment in meta["segments"]:
+        yield from list_segment_files(segment)
+
+
+def list_segment_files(segment: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the files of a segment."""
+    name = str(segment["segment_id"]).replace("-", "")
+    yield from (f"{name}.{part}" for part in PARTS)
+    if segment["deletes"]:
+        yield f"{name}.{segment['deletes']['opstamp']}.del"
+
+
+def check_files(folder: Path, meta: Mapping[str, Any], *, again: bool = False) -> None:
+    """Compare each file with its checksum, unless this process has; with `again` in any case.
+
+    Raises:
+        DamagedRecordsError: If one is not the file that was written, or is missing.
+    """
+    for name in list_files(meta):
+        path = folder / name
+        try:
+            status = path.stat()
+            identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+            if again or identity not in _checked:
+                if not _is_sound(path.read_bytes()):
+                    raise DamagedRecordsError(f"{path} is not the file that was written")
+                _checked.add(identity)
+        except FileNotFoundError as error:
+            raise DamagedRecordsError(f"{path} is missing") from error
+
+
+def _is_sound(data: bytes) -> bool:
+    """Return whether a file of tantivy is the one that its footer describes."""
+    if len(data) < _TRAILER.size:
+        return False
+    length, magic = _TRAILER.unpack(data[-_TRAILER.size :])
+    end = len(data) - _TRAILER.size - length
+    if magic != _MAGIC or end < 0:
+        return False
+    try:
+        footer = json.loads(data[end : -_TRAILER.size])
+        return bool(footer["crc"] == crc32(memoryview(data)[:end]))
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return False
+
+
+def _open(folder: Path, meta: Mapping[str, Any]) -> tuple[tantivy.Index, tantivy.Searcher]:
+    """Return tantivy's index, opened; tantivy must write a lock: if it may not, by links."""
+    try:
+        index, searcher = _open_reader(folder)
+    except ValueError as error:
+        if not any(sign in str(error) for sign in ("PermissionDenied", "ReadOnlyFilesystem")):
+            raise
+        index, searcher = open_view(folder, meta)
+    if index.schema != record.build_schema():
+        raise DamagedRecordsError(f"the schema in {folder / META} is not the one that was written")
+    return index, searcher
+
+
+def _open_reader(folder: Path) -> tuple[tantivy.Index, tantivy.Searcher]:
+    index = tantivy.Index.open(str(folder))
+    index.config_reader("manual")  # a thread that watches for commits is of no use
+    return index, index.searcher()
+
+
+def open_view(folder: Path, meta: Mapping[str, Any]) -> tuple[tantivy.Index, tantivy.Searcher]:
+    """Return an index of these segments, opened in a folder of links that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as view:
+        for name in list_files(meta):
+            try:
+                Path(Path(view) / name).symlink_to((folder / name).absolute())
+            except OSError:  # Windows lets few make links
+                shutil.copyfile(folder / name, Path(view) / name)
+        (Path(view) / META).write_text(json.dumps(meta))
+        return _open_reader(Path(view))

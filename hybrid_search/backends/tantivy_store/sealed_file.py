@@ -1,0 +1,171 @@
+"""A sealed file: named arrays, written once and never changed, with a checksum of each.
+
+The arrays come first, each at a multiple of `ALIGNMENT` bytes, so that a file that is mapped into
+memory is used as it lies there. Then a footer of JSON says where they are, and a trailer where the
+footer is. All is little-endian.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+from collections.abc import Mapping
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_search.backends.tantivy_store.checksums import crc32
+from hybrid_search.private_files import create_file
+
+ALIGNMENT = 64
+MAGIC = b"HSSEAL01"
+_TRAILER = struct.Struct("<QI8s")
+"""Length and CRC-32 of the footer, and `MAGIC`."""
+
+CHECKED_BYTES = 1 << 24
+"""How much is read at once to check an array."""
+
+
+class DamagedFileError(Exception):
+    """A file is not the one that was written; the message says why."""
+
+
+class SealedFileWriter:
+    """Writes a sealed file under the name `unfinished`, and gives it its own when it is whole.
+
+    Left by an exception, or without `seal`, the file is removed.
+    """
+
+    def __init__(self, unfinished: Path) -> None:
+        self._unfinished = unfinished
+        self._file = FileIO(create_file(unfinished), "wb")
+        self._sections: dict[str, dict[str, Any]] = {}
+        self._position = 0
+
+    @property
+    def position(self) -> int:
+        """How many bytes have been written."""
+        return self._position
+
+    def write(self, data: Any) -> None:
+        """Append bytes that no section describes."""
+        view = memoryview(data).cast("B")
+        while view:
+            view = view[self._file.write(view) :]
+        self._position += memoryview(data).nbytes
+
+    def cut(self, position: int) -> None:
+        """Take back what was written behind a position."""
+        self._file.truncate(position)
+        self._file.seek(position)
+        self._position = position
+
+    def add(self, name: str, array: NDArray[Any]) -> None:
+        """Append an array as a section."""
+        self.write(bytes(-self._position % ALIGNMENT))
+        array = np.ascontiguousarray(array)
+        self._sections[name] = {
+            "start": self._position,
+            "dtype": array.dtype.str,
+            "shape": array.shape,
+            "crc32": crc32(array.data.cast("B") if array.nbytes else b""),
+        }
+        if array.nbytes:
+            self.write(array.data)
+
+    def seal(self, path: Path, facts: Mapping[str, Any]) -> None:
+        """Write the footer with `facts`, see that all is on the disk, and name the file `path`."""
+        footer = json.dumps({"facts": facts, "sections": self._sections}).encode()
+        self.write(footer)
+        self.write(_TRAILER.pack(len(footer), crc32(footer), MAGIC))
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._unfinished.replace(path)
+        sync_folder(path.parent)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._file.closed:
+            self._file.close()
+            self._unfinished.unlink(missing_ok=True)
+
+
+class SealedFile:
+    """A sealed file, mapped into memory.
+
+    Attributes:
+        path: Where it is.
+        facts: What its writer recorded of it.
+        data: All its bytes.
+
+    Raises:
+        DamagedFileError: If its footer is not one that was written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with path.open("rb") as file:
+                self.data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            length, checksum, magic = _TRAILER.unpack_from(
+                self.data, len(self.data) - _TRAILER.size
+            )
+            end = len(self.data) - _TRAILER.size
+            footer = self.data[max(0, end - length) : end]
+            if magic != MAGIC or crc32(footer) != checksum:
+                raise DamagedFileError(f"the end of {path} is not the one that was written")
+            described = json.loads(footer)
+        except FileNotFoundError as error:
+            raise DamagedFileError(f"{path} is missing") from error
+        except (OSError, struct.error, ValueError) as error:
+            raise DamagedFileError(f"{path} cannot be read ({error})") from error
+        self.facts: Mapping[str, Any] = described["facts"]
+        self._sections: Mapping[str, Mapping[str, Any]] = described["sections"]
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Return an array, checked by its checksum; it is valid as long as somebody holds it.
+
+        Raises:
+            DamagedFileError: If its bytes are not those that were written, or there is none.
+        """
+        section = self._sections.get(name)
+        if section is None:
+            raise DamagedFileError(f"{self.path} has no {name}")
+        array: NDArray[Any] = np.ndarray(
+            tuple(section["shape"]), section["dtype"], self.data, section["start"]
+        )
+        if _compute_checksum(self.data, section["start"], array.nbytes) != section["crc32"]:
+            raise DamagedFileError(f"the {name} in {self.path} are not those that were written")
+        return array
+
+
+def _compute_checksum(data: Any, start: int, size: int) -> int:
+    checksum = 0
+    view = memoryview(data)
+    for first in range(start, start + size, CHECKED_BYTES):
+        checksum = crc32(view[first : min(first + CHECKED_BYTES, start + size)], checksum)
+    return checksum
+
+
+def sync_folder(folder: Path) -> None:
+    """See that the names in a folder reach the disk, where the system can."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,98 @@
+"""The latest snapshots of the indexes in one folder, shared by all threads that query them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hybrid_search.backends.embedded.readers import Turns
+from hybrid_search.backends.tantivy_store import head
+from hybrid_search.backends.tantivy_store.failures import describe_damage, translate_errors
+from hybrid_search.backends.tantivy_store.record_reader import META, DamagedRecordsError
+from hybrid_search.backends.tantivy_store.snapshot import Snapshot
+from hybrid_search.backends.tantivy_store.versions import RECORDS
+from hybrid_search.errors import DamagedIndexError, IndexMissingError
+from hybrid_search.system import available_cores
+
+MAX_READERS = 8
+"""The most threads that read at once."""
+
+TRIES = 5
+"""How often an index is opened that is replaced at the same moment."""
+
+State = tuple[tuple[int, ...], ...]
+"""What changes with each commit of an index."""
+
+
+class Snapshots:
+    """The latest snapshot of each index that was read.
+
+    `queries` lets in whole queries: what they compute beside reading holds Python's lock, which
+    more of them than there are cores would only hand around.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[Path, tuple[State, Snapshot]] = {}
+        self._locks: dict[Path, threading.Lock] = {}
+        self._lock = threading.Lock()
+        self._turns = Turns(min(available_cores(), MAX_READERS))
+        self.queries = Turns(available_cores())
+
+    @contextmanager
+    def lend(self, folder: Path, *, begins_query: bool = True) -> Iterator[Snapshot]:
+        """Yield the index in `folder` as its last commit left it.
+
+        IndexMissingError is raised if it is not complete, or is deleted meanwhile, and
+        DamagedIndexError if it cannot be read.
+        """
+        with self._turns.take(begins_query=begins_query), translate_errors(folder):
+            yield self._refresh(folder)
+
+    def _refresh(self, folder: Path) -> Snapshot:
+        with self._lock:
+            lock = self._locks.setdefault(folder, threading.Lock())
+        with lock:
+            for _ in range(TRIES - 1):
+                try:
+                    return self._open(folder)
+                except (DamagedRecordsError, DamagedIndexError, OSError, ValueError):
+                    continue  # it may have been replaced by a new version meanwhile
+            try:
+                return self._open(folder)
+            except DamagedRecordsError as error:
+                raise DamagedIndexError(describe_damage(folder, str(error))) from error
+
+    def _open(self, folder: Path) -> Snapshot:
+        current = head.read_head(folder)
+        if current is None:
+            raise IndexMissingError(
+                f"index {folder.stem!r} was deleted while it was queried, or its creation was "
+                "interrupted: ingest into it again"
+            )
+        records = current.version_folder(folder) / RECORDS
+        state = tuple(_identify(path) for path in (folder / head.NAME, records / META))
+        latest = self._latest.get(folder)
+        if latest and latest[0] == state:
+            return latest[1]
+        earlier = latest[1] if latest and latest[1].head == current else None
+        snapshot = Snapshot(folder, current, earlier)
+        self._latest[folder] = state, snapshot
+        return snapshot
+
+    def close(self, folder: Path | None = None) -> None:
+        """Let go of one index, or of all."""
+        if folder is None:
+            self._latest.clear()
+        else:
+            self._latest.pop(folder, None)
+
+
+def _identify(path: Path) -> tuple[int, ...]:
+    """Return what changes with the content of a file; nothing if it is missing."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -1,0 +1,121 @@
+"""The folders of an index: one for each version, with tantivy's files and those of codes in it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import tantivy
+
+from hybrid_search.backends.embedded.writer_lock import WriterLock
+from hybrid_search.backends.tantivy_store import codes_folder, head, record
+from hybrid_search.backends.tantivy_store.checksums import crc32
+from hybrid_search.backends.tantivy_store.head import Head
+from hybrid_search.backends.tantivy_store.record_reader import META, DamagedRecordsError
+from hybrid_search.private_files import create_file, create_folder
+
+_log = logging.getLogger(__name__)
+
+RECORDS, CODES = "records", "codes"
+"""The folders of a version of an index: tantivy's, and that of the files of codes."""
+
+META_COPY, UNFINISHED = "segments.json", "segments.tmp"
+"""A copy of tantivy's list of segments, which has no checksum, and its name before it is whole."""
+
+RECORD_NAMES = re.compile(
+    r"[0-9a-f]{32}\.[\w.]+|meta\.json|\.managed\.json|\.tantivy-\w+\.lock|\.tmp\w+"
+)
+"""The names of tantivy's files."""
+
+
+def create_version(folder: Path, current: Head) -> None:
+    """Make the folders of a new version of the index in `folder`, without a passage."""
+    version = current.version_folder(folder)
+    for path in (version, version / RECORDS, version / CODES):
+        create_folder(path)
+    if not (version / RECORDS / META).exists():
+        tantivy.Index(record.build_schema(), str(version / RECORDS))
+
+
+def copy_meta(version: Path) -> None:
+    """Keep a copy of tantivy's list of segments, with a checksum."""
+    text = (version / RECORDS / META).read_text()
+    data = json.dumps({"meta": text, "crc32": crc32(text.encode())}).encode()
+    with os.fdopen(create_file(version / UNFINISHED), "wb") as file:
+        file.write(data)
+    (version / UNFINISHED).replace(version / META_COPY)
+
+
+def read_meta_copy(version: Path) -> dict[str, Any]:
+    """Return the copy of tantivy's list of segments.
+
+    Raises:
+        DamagedRecordsError: If it is not the one that was written.
+    """
+    path = version / META_COPY
+    try:
+        stored = json.loads(path.read_bytes())
+        is_sound = crc32(stored["meta"].encode()) == stored["crc32"]
+        meta: dict[str, Any] = json.loads(stored["meta"])
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise DamagedRecordsError(f"neither {META} nor {path} can be read: {error}") from error
+    if not is_sound:
+        raise DamagedRecordsError(f"neither {META} nor {path} is the one that was written")
+    return meta
+
+
+def list_versions(folder: Path) -> list[Path]:
+    """Return the folders of all versions of the index in `folder`."""
+    paths = sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
+    return [path for path in paths if path.name.isdigit() and path.is_dir()]
+
+
+def sweep_versions(folder: Path, current: Head) -> None:
+    """Remove all versions but the current one."""
+    for version in list_versions(folder):
+        if version != current.version_folder(folder):
+            remove_version(version)
+
+
+def remove_version(version: Path) -> None:
+    """Remove the files of a version of an index; what others put there stays."""
+    for path in codes_folder.list_own(version / CODES):
+        path.unlink(missing_ok=True)
+    records = version / RECORDS
+    for path in sorted(records.iterdir()) if records.is_dir() else ():
+        if RECORD_NAMES.fullmatch(path.name) and not path.is_dir():
+            path.unlink(missing_ok=True)
+    for name in (META_COPY, UNFINISHED):
+        (version / name).unlink(missing_ok=True)
+    for folder in (version / CODES, records, version):
+        _remove_if_empty(folder)
+
+
+def remove_index(folder: Path, lock: WriterLock) -> None:
+    """Remove all files of an index, and release its lock; what others put there stays."""
+    if not folder.is_symlink():
+        (folder / head.NAME).unlink(missing_ok=True)
+        (folder / head.UNFINISHED).unlink(missing_ok=True)
+    for version in list_versions(folder):
+        remove_version(version)
+    left = _remove_if_empty(folder)
+    lock.remove()
+    if left:
+        _log.warning("index %r is deleted, but %s, and was left as it is", folder.stem, left)
+
+
+def _remove_if_empty(folder: Path) -> str | None:
+    """Remove a folder if nothing is in it; return what is left of it, if anything is."""
+    if not folder.is_dir():
+        return None
+    if folder.is_symlink():
+        return f"{folder} is a link that somebody else made"
+    names = sorted(path.name for path in folder.iterdir())
+    if names:
+        return f"{folder} has {len(names)} files that are not the index's ({names[0]!r})"
+    folder.rmdir()
+    return None

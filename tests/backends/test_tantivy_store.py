@@ -1,0 +1,340 @@
+"""Files of the tantivy store: what damage, killed writers and other programs do to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search import connect
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.backends.tantivy_store import codes_folder
+from hybrid_search.backends.tantivy_store.backend import TantivyBackend
+from hybrid_search.backends.tantivy_store.checksums import crc32
+from hybrid_search.client import Client
+from hybrid_search.errors import DamagedIndexError, IndexBusyError, IndexStoreError
+from hybrid_search.maintenance.verify import Verification
+from hybrid_search.text.filters import Condition, Range
+from tests.helpers.tiny_encoder import fill_index, make_entries, make_request, make_spec
+
+DOCUMENTS: list[dict[str, Any]] = [
+    {"id": f"call-{number:03}", "text": f"refund word{number} please", "number": number}
+    for number in range(40)
+]
+STORE = Path("store")
+URL = f"tantivy:{STORE}"
+INDEX = STORE / "calls.index"
+
+TOLERANCE = 0.03
+"""How far a score may be off: BM25 counts what was deleted until its segment is merged."""
+
+
+def ask(client: Client) -> dict[str, float]:
+    """Return the score of each document that a phrase of all of them finds."""
+    return {hit.id: hit.score for hit in client.query("refund word7", size=50).hits}
+
+
+@pytest.fixture
+def answers(tiny_encoder: None) -> dict[str, float]:
+    """The answer of an index of all `DOCUMENTS`, in two commits, which is in `STORE` and closed."""
+    with connect(URL) as client:
+        client.ingest(DOCUMENTS[:20])
+        client.ingest(DOCUMENTS[20:])
+        return ask(client)
+
+
+def find_file(suffix: str) -> Path:
+    """Return the largest file of the index whose name ends so."""
+    paths = [path for path in INDEX.rglob(f"*{suffix}") if path.is_file()]
+    return max(paths, key=lambda path: path.stat().st_size)
+
+
+def near(answers: dict[str, float]) -> Any:
+    """Return what compares equal to scores that deleted documents moved a little."""
+    return pytest.approx(answers, abs=TOLERANCE)
+
+
+def flip(path: Path, place: float = 0.5) -> None:
+    """Change one bit at a place of a file, given as a share of its length."""
+    data = bytearray(path.read_bytes())
+    data[int(place * (len(data) - 1))] ^= 4
+    path.write_bytes(data)
+
+
+def repair() -> Verification:
+    with connect(URL) as client:
+        return client.verify("calls", repair=True)
+
+
+SUFFIXES = (".store", ".term", ".idx", ".fast", ".fieldnorm", ".pos")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("place", [0.0, 0.4, 1.0])
+def test_a_changed_bit_in_a_file_of_tantivy_is_told_and_what_is_lost_is_named(
+    answers: dict[str, float], suffix: str, place: float
+) -> None:
+    flip(find_file(suffix), place)
+    with connect(URL) as client, pytest.raises(DamagedIndexError, match="verify --index calls"):
+        client.query("refund")
+    verification = repair()
+    lost = {finding.document_id for finding in verification.findings if finding.document_id}
+    with connect(URL) as client:
+        found = ask(client)
+        assert set(found) == set(answers) - lost
+        client.ingest(DOCUMENTS)
+        assert ask(client) == near(answers)
+
+
+@pytest.mark.parametrize("name", ["meta.json", ".managed.json"])
+@pytest.mark.parametrize("damage", ["gone", "cut", "noise"])
+def test_a_damaged_list_of_segments_is_told_and_nothing_is_lost(
+    answers: dict[str, float], name: str, damage: str
+) -> None:
+    (path,) = INDEX.rglob(name)
+    if damage == "gone":
+        path.unlink()
+    elif damage == "cut":
+        os.truncate(path, path.stat().st_size // 2)
+    else:
+        path.write_bytes(b"\0" * path.stat().st_size)
+    with connect(URL) as client:
+        try:
+            assert ask(client) == pytest.approx(
+                answers, abs=TOLERANCE
+            )  # without a list of what may be removed
+        except DamagedIndexError as error:
+            assert "--repair" in str(error)
+    repair()
+    with connect(URL) as client:
+        assert ask(client) == near(answers)
+        client.ingest([{"id": "new", "text": "a later one"}])
+
+
+def test_a_segment_whose_file_is_gone_is_told_and_its_documents_are_named(
+    answers: dict[str, float],
+) -> None:
+    find_file(".store").unlink()
+    with connect(URL) as client, pytest.raises(DamagedIndexError, match="missing"):
+        client.query("refund")
+    lost = {finding.document_id for finding in repair().findings}
+    assert lost <= set(answers)
+    with connect(URL) as client:
+        assert set(ask(client)) == set(answers) - lost
+
+
+@pytest.mark.parametrize("place", [0.0, 0.3, 0.8, 1.0])
+def test_a_changed_bit_in_a_file_of_codes_is_told_and_mended_from_the_text(
+    answers: dict[str, float], place: float
+) -> None:
+    flip(find_file(".codes"), place)
+    with connect(URL) as client:
+        result = client.query("refund word7", size=50)
+        unharmed = {hit.id: hit.score for hit in result.hits} == pytest.approx(
+            answers, abs=TOLERANCE
+        )
+        assert unharmed or result.plan["warnings"]
+        assert client.verify("calls", full=True).findings
+    assert not repair().findings
+    with connect(URL) as client:
+        assert ask(client) == near(answers)
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "foreign"])
+def test_a_file_of_codes_that_is_gone_or_another_is_told_and_made_again(
+    answers: dict[str, float], damage: str
+) -> None:
+    path = find_file(".codes")
+    if damage == "gone":
+        path.unlink()
+    elif damage == "cut":
+        os.truncate(path, path.stat().st_size // 2)
+    else:
+        with connect("tantivy:elsewhere") as client:
+            client.ingest([{"id": "a", "text": "another"}])
+        shutil.copy2(next(Path("elsewhere").rglob("*.codes")), path)
+    with connect(URL) as client:
+        assert "call-" in str(client.query("refund word7", size=50).plan["warnings"])
+    repair()
+    with connect(URL) as client:
+        assert ask(client) == near(answers)
+        assert not client.verify("calls", full=True).findings
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[" * 9000, b'{"head": "{}", "crc32": 2}'])
+def test_a_damaged_head_is_told_and_the_index_can_be_deleted(
+    answers: dict[str, float], data: bytes
+) -> None:
+    (INDEX / "head.json").write_bytes(data)
+    with connect(URL) as client:
+        with pytest.raises(IndexStoreError, match=r"damaged, .* hybrid-search delete"):
+            client.query("refund")
+        client.backend.drop_index("calls")
+        client.ingest(DOCUMENTS)
+        assert ask(client) == near(answers)
+
+
+def test_an_index_of_another_format_is_refused_in_one_line(answers: dict[str, float]) -> None:
+    path = INDEX / "head.json"
+    text = json.loads(path.read_bytes())["head"].replace('"format": 1', '"format": 7')
+    path.write_text(json.dumps({"head": text, "crc32": crc32(text.encode())}))
+    with connect(URL) as client, pytest.raises(IndexStoreError, match=r"format 7\.\d.*again"):
+        client.query("refund")
+
+
+def test_what_others_put_into_the_folders_stays(answers: dict[str, float]) -> None:
+    folders = [INDEX, *(path for path in INDEX.rglob("*") if path.is_dir())]
+    for folder in folders:
+        (folder / "notes.txt").write_text("not ours")
+    with connect(URL) as client:
+        client.reindex("calls")
+        client.backend.drop_index("calls")
+    assert sorted(path for path in STORE.rglob("*") if path.is_file()) == sorted(
+        folder / "notes.txt" for folder in folders
+    )
+
+
+def test_files_of_codes_are_merged_and_swept_up(
+    tiny_encoder: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codes_folder, "FEW_FILES", 3)
+    with connect(URL) as client:
+        for number in range(30):
+            client.ingest([{"id": str(number % 10), "text": f"word{number} of a call"}])
+            assert len(list(INDEX.rglob("*.codes"))) <= 8
+        assert {hit.id for hit in client.query("call", size=20).hits} == set(map(str, range(10)))
+        assert not client.verify("calls", full=True).findings
+
+
+def test_numbers_are_not_given_again_to_passages_after_the_last_was_deleted(
+    tmp_path: Path,
+) -> None:
+    store = TantivyBackend(tmp_path)
+    fill_index(store, DOCUMENTS)
+    last = list(store.scan_codes("calls"))[-1].position
+    with store.writer("calls", make_spec()) as writer:
+        writer.delete([document["id"] for document in DOCUMENTS])
+    fill_index(store, [{"id": "new", "text": "a later one"}])
+    assert [passage.document_id for passage in store.scan_codes("calls", last)] == ["new"]
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from hybrid_search.backends.tantivy_store.backend import TantivyBackend
+from hybrid_search.backends.tantivy_store.checksums import crc32
+from tests.helpers.tiny_encoder import make_entries, make_spec
+
+store = TantivyBackend(Path(sys.argv[1]))
+with store.writer("calls", make_spec()) as writer:
+    for number in range(int(sys.argv[2]), 10_000):
+        text = f"word{number} " + "blah " * 200
+        writer.write(make_entries({"id": str(number % 50), "turns": [{"text": text}] * 2}))
+        print(number, flush=True)
+"""
+
+
+def test_a_writer_that_is_killed_again_and_again_leaves_each_document_whole(
+    tmp_path: Path,
+) -> None:
+    said = -1
+    for wait in (0.1, 0.5, 0.9, 1.3):
+        with subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(tmp_path), str(said + 1)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        ) as process:
+            assert process.stdout
+            process.stdout.readline()
+            time.sleep(wait)
+            process.send_signal(signal.SIGKILL)
+            lines = process.stdout.read().split()
+        said = max(said + 1, *map(int, lines or ["0"]))
+        store = TantivyBackend(tmp_path)
+        passages = list(store.iterate_passages("calls", full=True))
+        assert not [passage for passage in passages if passage.faults]
+        by_id: dict[str, list[int]] = {}
+        for passage in passages:
+            by_id.setdefault(passage.document_id, []).append(passage.ordinal)
+        assert len(by_id) >= min(50, said + 1)
+        assert all(sorted(ordinals) == list(range(len(ordinals))) for ordinals in by_id.values())
+        store.close()
+
+
+def test_short_codes_find_what_those_of_the_embedded_store_find(tmp_path: Path) -> None:
+    store, reference = TantivyBackend(tmp_path / "a"), EmbeddedBackend(tmp_path / "b")
+    documents = [
+        {"id": f"{number:04}", "text": f"word{number % 211} and word{number % 97} of {number}"}
+        for number in range(1500)
+    ]
+    for backend in (store, reference):
+        fill_index(backend, documents)
+    found, expected = (_find_best(backend) for backend in (store, reference))
+    assert found == pytest.approx(expected, abs=1e-5)
+    filtered = Condition("id", ranges=(Range((("lt", "0700"),)),))
+    request = make_request("word7", window=50, conditions=(filtered,), lexical=False)
+    assert store.find_candidates("calls", request).method == "exact, on what the filter leaves"
+    store.close()
+    reference.close()
+
+
+def _find_best(backend: Backend) -> list[float]:
+    """Return the cosines of the ten nearest passages of each of four phrases."""
+    best: list[float] = []
+    for phrase in ("word7 and word90", "word200", "of 1234", "word3 and word3"):
+        request = make_request(phrase, window=10, lexical=False)
+        candidates = backend.find_candidates("calls", request)
+        best += [float(candidates.cosines[key].max()) for key in candidates.semantic]
+    assert len(best) == 40
+    return best
+
+
+def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:
+    store, other = TantivyBackend(tmp_path), TantivyBackend(tmp_path)
+    with store.writer("calls", make_spec()) as writer:
+        writer.write(make_entries({"id": "a", "text": "a word"}))
+        with pytest.raises(IndexBusyError, match="being written by another process"):
+            other.writer("calls", make_spec())
+        assert other.describe_index("calls").documents == 1
+
+
+def test_a_reindex_answers_alike_and_frees_what_was_deleted(answers: dict[str, float]) -> None:
+    with connect(URL) as client, connect(URL) as other:
+        assert ask(other) == answers
+        client.delete(["call-001"])
+        client.reindex("calls", policy="4/1")
+        assert set(ask(other)) == set(answers) - {"call-001"}
+        assert not client.verify("calls", full=True).findings
+        assert [path.name for path in INDEX.iterdir() if path.is_dir()] == ["000002"]
+
+
+@pytest.fixture
+def readable(answers: dict[str, float]) -> Iterator[dict[str, float]]:
+    """The same index in a folder that its reader may not write."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody who may not write")
+    for path in [Path.cwd(), *Path.cwd().parents][:6]:
+        path.chmod(0o755)
+    for path in [STORE, *STORE.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    os.seteuid(65534)
+    yield answers
+    os.seteuid(0)
+
+
+def test_an_index_in_a_folder_that_the_reader_may_not_write_is_read(
+    readable: dict[str, float],
+) -> None:
+    with connect(URL) as client:
+        assert ask(client) == readable
