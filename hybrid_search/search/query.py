@@ -246,8 +246,6 @@ class QueryOptions(TypedDict, total=False):
 
 
 PARAMETERS = read_table(QueryOptions)
-"""The parameters of a query by name."""
-
 DEFAULTS = cast("QueryOptions", {name: item.default for name, item in PARAMETERS.items()})
 
 

@@ -121,7 +121,7 @@ def test_what_is_wrong_is_an_error_of_the_tool_and_the_server_goes_on(
     expected = {
         ("search", "alpha"): (
             {"phrase": "refund", "alpha": 3},
-            "alpha is 3: it must be the weight of the span cosine",
+            "alpha is 3: it must be a number from 0 to 1",
         ),
         ("search", "index"): (
             {"phrase": "refund", "index": "cals"},

@@ -100,7 +100,7 @@ def test_the_callers_key_of_our_name_gives_way_and_every_other_stays() -> None:
     ("arguments", "message"),
     [
         ({"content": "call"}, "content is 'call': it must be 'passage' or 'turn'"),
-        ({"options": {"alpha": 2}}, "alpha is 2: it must be the weight of the span cosine"),
+        ({"options": {"alpha": 2}}, "alpha is 2: it must be a number"),
         ({"url": "https://bob:hunter2@search.example"}, "secret|password|login"),
     ],
 )

@@ -175,9 +175,9 @@ def test_the_description_has_the_parameters_and_defaults_of_python(
 
 def test_the_form_of_the_page_has_the_limits_of_the_parameters(service: RunningService) -> None:
     page = service.get("/").body.decode()
-    low, high = PARAMETERS["alpha"].limits or (None, None)
-    default = PARAMETERS["alpha"].default
-    assert f'type="range" min="{low}" max="{high}" step="0.05" value="{default}"' in page
+    alpha = PARAMETERS["alpha"]
+    low, high = alpha.limits or (None, None)
+    assert f'type="range" min="{low}" max="{high}" step="0.05" value="{alpha.default}"' in page
     for name in ("speaker", "not_"):
         item = PARAMETERS[name]
         assert f'id="{item.public_name}" type="text" maxlength="{item.longest}"' in page
