@@ -235,7 +235,8 @@ def excess_differences(codes: WordCodes, fresh: PassageTokens, used: Codebook) -
     """
     finest, rounded = (word_codes.pack(fresh, used, bits) for bits in (FINEST, codes.bits))
     lost = cosine_differences(rounded, finest)
-    return np.maximum(cosine_differences(codes, finest) - ROUNDINGS * lost, 0.0)
+    excess: Floats = np.maximum(cosine_differences(codes, finest) - ROUNDINGS * lost, 0.0)
+    return excess
 
 
 def cosine_differences(codes: WordCodes, fresh: WordCodes) -> Floats:
