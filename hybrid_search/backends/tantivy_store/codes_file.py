@@ -248,11 +248,8 @@ def _split(codes: ShortCodes) -> Iterator[ShortCodes]:
     """Yield the short codes of each passage, in order."""
     ends = [np.cumsum(layer.counts, dtype=np.int64) for layer in codes.layers]
     for row in range(len(codes.passages)):
-        layers = tuple(
-            LayerCodes(
-                layer.counts[row : row + 1],
-                layer.codes[own_ends[row] - layer.counts[row] : own_ends[row]],
-            )
-            for layer, own_ends in zip(codes.layers, ends, strict=True)
-        )
-        yield ShortCodes(codes.passages[row : row + 1], layers)
+        layers = []
+        for layer, own_ends in zip(codes.layers, ends, strict=True):
+            count, end = layer.counts[row : row + 1], int(own_ends[row])
+            layers.append(LayerCodes(count, layer.codes[end - int(count[0]) : end]))
+        yield ShortCodes(codes.passages[row : row + 1], tuple(layers))

@@ -6,7 +6,7 @@ may write meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,15 +83,7 @@ class NextVersion:
                 spans = self._count_spans(old, found) if is_cut_anew else found.spans
                 return replace(found, source_hash=rehash(found.source_hash, spec), spans=spans)
 
-            passages = old.documents.passages.tolist()
-            self._write_records(
-                renew(found)
-                for start in range(0, len(passages), PAGE_PASSAGES)
-                for found in old.records.read_records(
-                    passages[start : start + PAGE_PASSAGES]
-                ).values()
-                if found is not None
-            )
+            self._write_records(map(renew, _iterate_records(old)))
             self._copy_codes(old.files, old.documents.passages)
         report(len(old))
 
@@ -160,3 +152,11 @@ class NextVersion:
     def _close(self) -> None:
         self._is_open = False
         self._lock.release()
+
+
+def _iterate_records(old: Snapshot) -> Iterator[Record]:
+    """Yield all sound records, in the order of passages."""
+    passages = old.documents.passages.tolist()
+    for start in range(0, len(passages), PAGE_PASSAGES):
+        records = old.records.read_records(passages[start : start + PAGE_PASSAGES])
+        yield from (found for found in records.values() if found is not None)

@@ -230,10 +230,9 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def _is_segment(segment: Mapping[str, Any]) -> bool:
-    deletes = segment["deletes"]
-    return type(segment["max_doc"]) is int and (
-        deletes is None or 0 <= deletes["num_deleted_docs"] <= segment["max_doc"]
-    )
+    passages, deletes = segment["max_doc"], segment["deletes"]
+    deleted = deletes["num_deleted_docs"] if deletes else 0
+    return type(passages) is int and 0 <= deleted <= passages
 
 
 def list_files(meta: Mapping[str, Any]) -> Iterator[str]:

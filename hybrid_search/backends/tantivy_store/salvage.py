@@ -21,7 +21,7 @@ from hybrid_search.backends.tantivy_store.record_reader import (
     open_view,
     read_meta,
 )
-from hybrid_search.backends.tantivy_store.versions import RECORDS, read_meta_copy
+from hybrid_search.backends.tantivy_store.versions import META_COPY, RECORDS, read_note
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +73,9 @@ def _read_all(version: Path) -> tuple[list[Record], list[Record]]:
     try:
         meta = read_meta(version / RECORDS)
     except DamagedRecordsError:
-        meta = read_meta_copy(version)
+        meta = read_note(version, META_COPY)
+        if meta is None:
+            raise
     kept: list[Record] = []
     deleted: list[Record] = []
     for segment in meta["segments"]:

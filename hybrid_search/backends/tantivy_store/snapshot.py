@@ -23,7 +23,7 @@ from hybrid_search.backends.tantivy_store.codes_file import CodesFile
 from hybrid_search.backends.tantivy_store.head import Head
 from hybrid_search.backends.tantivy_store.record_reader import DamagedRecordsError, RecordReader
 from hybrid_search.backends.tantivy_store.sealed_file import DamagedFileError
-from hybrid_search.backends.tantivy_store.versions import CODES, RECORDS
+from hybrid_search.backends.tantivy_store.versions import CODES, FIELDS, RECORDS, read_note
 from hybrid_search.backends.turn_layout import find_turns
 from hybrid_search.backends.types import Request
 from hybrid_search.text import word_codes
@@ -142,8 +142,9 @@ class Snapshot:
 
     @cached_property
     def fields(self) -> dict[str, str]:
-        """The metadata fields of the documents: dotted name -> type."""
-        return self.records.list_fields()
+        """The metadata fields that documents have or had: dotted name -> type."""
+        noted = read_note(self._folder, FIELDS) or {}
+        return dict(sorted({**noted, **self.records.list_fields()}.items()))
 
     # Codes
 

@@ -15,7 +15,7 @@ from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.tantivy_store import codes_folder, head, record
 from hybrid_search.backends.tantivy_store.checksums import crc32
 from hybrid_search.backends.tantivy_store.head import Head
-from hybrid_search.backends.tantivy_store.record_reader import META, DamagedRecordsError
+from hybrid_search.backends.tantivy_store.record_reader import META
 from hybrid_search.private_files import create_file, create_folder
 
 _log = logging.getLogger(__name__)
@@ -23,8 +23,13 @@ _log = logging.getLogger(__name__)
 RECORDS, CODES = "records", "codes"
 """The folders of a version of an index: tantivy's, and that of the files of codes."""
 
-META_COPY, UNFINISHED = "segments.json", "segments.tmp"
-"""A copy of tantivy's list of segments, which has no checksum, and its name before it is whole."""
+META_COPY, FIELDS = "segments.json", "fields.json"
+"""Notes: a copy of tantivy's list of segments, which has no checksum, and the types of all fields.
+
+tantivy itself knows the fields that documents have; those that no document has any more are noted.
+"""
+
+UNFINISHED = "note.tmp"
 
 RECORD_NAMES = re.compile(
     r"[0-9a-f]{32}\.[\w.]+|meta\.json|\.managed\.json|\.tantivy-\w+\.lock|\.tmp\w+"
@@ -42,30 +47,26 @@ def create_version(folder: Path, current: Head) -> None:
 
 
 def copy_meta(version: Path) -> None:
-    """Keep a copy of tantivy's list of segments, with a checksum."""
-    text = (version / RECORDS / META).read_text()
-    data = json.dumps({"meta": text, "crc32": crc32(text.encode())}).encode()
+    """Keep a copy of tantivy's list of segments."""
+    write_note(version, META_COPY, json.loads((version / RECORDS / META).read_bytes()))
+
+
+def write_note(version: Path, name: str, value: Any) -> None:
+    """Write a JSON value with a checksum into the folder of a version, in place of the last."""
+    text = json.dumps(value)
     with os.fdopen(create_file(version / UNFINISHED), "wb") as file:
-        file.write(data)
-    (version / UNFINISHED).replace(version / META_COPY)
+        file.write(json.dumps({"note": text, "crc32": crc32(text.encode())}).encode())
+    (version / UNFINISHED).replace(version / name)
 
 
-def read_meta_copy(version: Path) -> dict[str, Any]:
-    """Return the copy of tantivy's list of segments.
-
-    Raises:
-        DamagedRecordsError: If it is not the one that was written.
-    """
-    path = version / META_COPY
+def read_note(version: Path, name: str) -> Any:
+    """Return what `write_note` wrote, None if that cannot be read."""
     try:
-        stored = json.loads(path.read_bytes())
-        is_sound = crc32(stored["meta"].encode()) == stored["crc32"]
-        meta: dict[str, Any] = json.loads(stored["meta"])
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise DamagedRecordsError(f"neither {META} nor {path} can be read: {error}") from error
-    if not is_sound:
-        raise DamagedRecordsError(f"neither {META} nor {path} is the one that was written")
-    return meta
+        stored = json.loads((version / name).read_bytes())
+        is_sound = crc32(stored["note"].encode()) == stored["crc32"]
+        return json.loads(stored["note"]) if is_sound else None
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return None
 
 
 def list_versions(folder: Path) -> list[Path]:
@@ -89,7 +90,7 @@ def remove_version(version: Path) -> None:
     for path in sorted(records.iterdir()) if records.is_dir() else ():
         if RECORD_NAMES.fullmatch(path.name) and not path.is_dir():
             path.unlink(missing_ok=True)
-    for name in (META_COPY, UNFINISHED):
+    for name in (META_COPY, FIELDS, UNFINISHED):
         (version / name).unlink(missing_ok=True)
     for folder in (version / CODES, records, version):
         _remove_if_empty(folder)

@@ -21,10 +21,13 @@ from hybrid_search.backends.tantivy_store.head import Head
 from hybrid_search.backends.tantivy_store.record_reader import DamagedRecordsError, RecordReader
 from hybrid_search.backends.tantivy_store.versions import (
     CODES,
+    FIELDS,
     RECORDS,
     copy_meta,
+    read_note,
     remove_index,
     sweep_versions,
+    write_note,
 )
 from hybrid_search.backends.types import Refusal, RejectedDocument
 from hybrid_search.errors import DamagedIndexError, InputError
@@ -73,7 +76,8 @@ class TantivyWriter:
             self._writer = self._open_writer()
             self._next = 1 + max(self._find_last(), codes_folder.find_last(self._codes_folder))
             self._mend()
-        self._fields = self._reader.list_fields()
+        noted = read_note(self._version, FIELDS) or {}
+        self._fields = {**noted, **self._reader.list_fields()}
         self._builder = self._new_builder()
         self._open: OpenDocument | None = None
         self._commits = 0
@@ -174,6 +178,7 @@ class TantivyWriter:
             self._builder = self._new_builder()
         self._writer.commit()
         copy_meta(self._version)
+        write_note(self._version, FIELDS, self._fields)
         self._written.clear()
         self._reader = self._read()
         self._commits += 1
