@@ -69,14 +69,15 @@ def main() -> None:
     path = options.model / CODEBOOK
     write_arrays(path, {"centroids": centroids})
     record_digest(path)
-    nearest = find_nearest(vectors, scale_rows(centroids.astype(np.float32)))[1]
+    _, cosines = find_nearest(vectors, scale_rows(centroids.astype(np.float32)))
+    mean, energy = float(cosines.mean()), float((cosines**2).mean())
     about = ABOUT.format(
         centroids=len(centroids),
         seed=options.seed,
         words=len(vectors),
         sources=", ".join(SOURCES),
-        cosine=float(nearest.mean()),
-        energy=float((nearest**2).mean()),
+        cosine=mean,
+        energy=energy,
     )
     card.replace_section(options.model, SECTION, about)
     print(about)

@@ -24,9 +24,8 @@ from benchmarks import results
 from benchmarks.markdown import table
 from benchmarks.quality import encoders, intents, stsb_context
 from benchmarks.quality.correlation import pearson
-from benchmarks.quality.measures import MAP
+from benchmarks.quality.measures import MAP, evaluate
 from benchmarks.quality.tasks import rows
-from benchmarks.quality.text_ranking import summarise
 from benchmarks.quality.vectors import TEXTS, means
 from hybrid_search.encoder import Encoder
 from hybrid_search.encoder.base import codebook as find_codebook
@@ -175,14 +174,17 @@ def measure_ranking(
         order = np.argsort(-best.cosines, axis=0, kind="stable").T.tolist()
         ranked = [order[first : first + len(names)] for first in range(0, len(order), len(names))]
         figures[way] = {
-            "MAP": [
-                round(float(summarise(own, right, (MAP,))[MAP]["mean"]), 4)  # type: ignore[arg-type]
-                for own in ranked
-            ],
+            "MAP": [_compute_map(own, right) for own in ranked],
             "rms error": round(float(np.sqrt(np.mean((best.cosines - exact.cosines) ** 2))), 4),
             "same best span": round(float((best.spans == exact.spans).mean()), 3),
         }
     return figures
+
+
+def _compute_map(ranked: list[list[int]], right: list[frozenset[int]]) -> float:
+    grades = [dict.fromkeys(items, 1) for items in right]
+    (values,) = evaluate(ranked, grades, (MAP,)).values()
+    return round(float(np.mean(values)), 4)
 
 
 def measure_similarity(

@@ -51,6 +51,15 @@ _HEADERS = np.dtype(
     }
 )
 
+ENCODED = {
+    "centroids": "centroid",
+    "centroid_parts": "centroid_part",
+    "residual_parts": "residual_part",
+    "lengths": "length",
+    "residuals": "residual",
+}
+"""The arrays of `WordCodes` that are columns of rows."""
+
 Rows = NDArray[np.void]
 """What is stored of each word, and of the tokens between two words, see `row_type`."""
 
@@ -158,19 +167,17 @@ def from_rows(
 ) -> WordCodes:
     """Return the codes of some stored rows, without the places of their words."""
     of_words = np.flatnonzero(rows["count"] != NO_WORD)
+    counts, boundaries = rows["count"][of_words], rows["boundary"][of_words]
+    encoded: dict[str, Any] = {name: rows[column] for name, column in ENCODED.items()}
     return WordCodes(
         used,
         bits,
         np.zeros((0, 2), np.int32),
-        rows["count"][of_words],
+        counts,
         of_words,
-        rows["centroid"],
-        rows["centroid_part"],
-        rows["residual_part"],
-        rows["length"],
-        rows["residual"],
-        norms,
-        rows["boundary"][of_words] if has_boundaries else None,
+        norms=norms,
+        boundaries=boundaries if has_boundaries else None,
+        **encoded,
     )
 
 

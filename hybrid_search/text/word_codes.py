@@ -183,9 +183,10 @@ def has_own_norms(codes: WordCodes) -> bool:
     So the norms act as a checksum of the codes that detects only damage that changes a score.
     """
     expected = word_vectors.measure_norms(codes).astype(np.int16)
-    return len(expected) == len(codes.norms) and bool(
-        np.abs(expected - codes.norms).max(initial=0) <= NORM_TOLERANCE
-    )
+    if len(expected) != len(codes.norms):
+        return False
+    differences = np.abs(expected - codes.norms)
+    return bool(differences.max(initial=0) <= NORM_TOLERANCE)
 
 
 def to_bytes(codes: WordCodes) -> bytes:
@@ -270,19 +271,8 @@ def from_bytes(data: bytes) -> WordCodes:
     return replace(codes, words=np.cumsum(places, dtype=np.int32).reshape(words, 2))
 
 
-UNREADABLE = WordCodes(
-    codebook.plain(0),
-    DEFAULT_BITS,
-    np.zeros((0, 2), np.int32),
-    np.zeros(0, np.uint8),
-    np.zeros(0, np.intp),
-    np.zeros(0, np.uint16),
-    np.zeros(0, np.uint8),
-    np.zeros(0, np.uint8),
-    np.zeros(0, np.float16),
-    np.zeros((0, 0), np.uint8),
-    np.zeros(0, np.uint8),
-)
+_NO_ROWS = np.zeros(0, row_type(0, DEFAULT_BITS))
+UNREADABLE = from_rows(codebook.plain(0), DEFAULT_BITS, _NO_ROWS, np.zeros(0, np.uint8))
 """Placeholder for stored codes that cannot be read.
 
 Its dimension, 0, never matches an index, so `is_sound` is False for it.

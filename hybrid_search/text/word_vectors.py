@@ -59,8 +59,8 @@ def _fit_parts(units: Floats, centroids: Floats, residuals: Floats) -> tuple[Byt
     # least squares, up to a common factor, as the length is set to 1 below
     first = np.maximum(along * squares - across * shared, 0.0) * is_centroid
     second = np.maximum(across - along * shared, 0.0)
-    length = np.sqrt(first**2 + 2 * first * second * shared + second**2 * squares)
-    scale = RESIDUAL_STEPS * spans.inverse(length)
+    square_length = first * (first + 2 * second * shared) + second**2 * squares
+    scale = RESIDUAL_STEPS * spans.inverse(np.sqrt(np.maximum(square_length, 0.0)))
     residual_parts = np.rint(second * scale).clip(0, 255)
     # of the residual's part, as it is rounded, follows the centroid's for a length of 1
     kept = residual_parts / RESIDUAL_STEPS
