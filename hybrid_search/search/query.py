@@ -138,7 +138,7 @@ class QueryOptions(TypedDict, total=False):
             "Pages of up to 100 hits are slices of the best 100, larger pages of the best 1,000 or "
             "10,000.",
             default=0,
-            limits=(0, MAX_SIZE - 1),
+            limits=(0, math.inf),
             see="pages",
             panel=SHOWING,
         ),

@@ -421,7 +421,7 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     ),
     "a negative offset": (
         ["query", "x", "--offset", "-1"],
-        "offset is -1: it must be an integer from 0 to 9,999",
+        "offset is -1: it must be an integer of at least 0",
     ),
     "an unknown field": (
         ["query", "x", "--where", "colour=red"],
