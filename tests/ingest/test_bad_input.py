@@ -129,12 +129,12 @@ def test_bad_documents_are_refused_each_with_its_line_and_reason_and_the_good_on
     assert (result.status, counts) == (1, [len(REFUSED) + 2, 2, len(REFUSED)])
     entries = [json.loads(line) for line in REJECTS.read_text().splitlines()]
     entries.sort(key=itemgetter("line"))  # what the store refuses comes later
-    assert [(entry["source"], entry["line"], describe(entry)) for entry in entries] == [
-        ("calls.jsonl", number, reason) for number, (_, reason) in enumerate(REFUSED.values(), 2)
-    ]
-    assert [entry["document"].encode("utf-8", "surrogateescape") for entry in entries] == [
-        line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines
-    ]
+    assert {entry["source"] for entry in entries} == {"calls.jsonl"}
+    assert [entry["line"] for entry in entries] == list(range(2, len(REFUSED) + 2))
+    assert list(map(describe, entries)) == [reason for _, reason in REFUSED.values()]
+    written = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    kept = [entry["document"].encode("utf-8", "surrogateescape") for entry in entries]
+    assert kept == written
     assert read_indexed_numbers() == {"before": 1, "behind": None}
 
 
