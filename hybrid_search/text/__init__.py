@@ -5,7 +5,8 @@ passages to encode, their `WordCodes`, and the exact cosine of a phrase with eve
 
 Modules in reading order: `types` (the frozen stage types and the map of all stages), `words` (word
 segmentation), `terms` (the terms of BM25), `passages` (document to passages), `spans` (the
-mathematics of spans), `word_codes` (token vectors to stored codes), `span_filter` (which count),
+mathematics of spans), `word_codes` (token vectors to stored codes), `joined_cosines` (of
+many passages at once), `span_filter` (which count),
 `best_passages` (the passages with the nearest spans), `boundaries` (where clauses end),
 `span_prior` (a prior for spans from these boundaries), `window_policy` (the spans that become kNN
 vectors), `name_lists` (names in messages), `values` (text that holds a date or number), `filters`

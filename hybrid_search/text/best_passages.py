@@ -1,60 +1,20 @@
-"""The passages whose best spans are nearest to a query, of many that are scored together."""
+"""The passages whose best spans are nearest to a query."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from hybrid_search.text import spans, word_codes
-from hybrid_search.text.joined_words import JoinedCodes, join_sound, join_stored
+from hybrid_search.text.joined_cosines import (
+    span_cosines_by_passage,
+    span_cosines_by_stored_passage,
+)
+from hybrid_search.text.span_filter import SpanFilter
 from hybrid_search.text.types import Floats, WordCodes
-from hybrid_search.text.word_vectors import WordQuery
-
-if TYPE_CHECKING:
-    from hybrid_search.text.span_filter import SpanFilter
-
-JOIN_PASSAGES = 128
-"""Number of passages scored together.
-
-With 512 the arrays are so large that the system allocates them anew each time, which took longer
-than the scoring itself.
-"""
-
-Stored = TypeVar("Stored", WordCodes, bytes)
-
-
-def span_cosines_by_passage(
-    query: Floats, passages: Sequence[WordCodes]
-) -> Iterator[Floats | None]:
-    """Yield the cosines of each passage's spans, or None where its codes are damaged."""
-    return _score_joined(query, passages, join_sound)
-
-
-def _score_joined(
-    query: Floats,
-    passages: Sequence[Stored],
-    join: Callable[[Sequence[Stored], int], JoinedCodes | None],
-) -> Iterator[Floats | None]:
-    """Yield the cosines of each passage's spans, or None where its codes are damaged.
-
-    `JOIN_PASSAGES` passages are scored together, to pay numpy's cost per call once.
-    """
-    prepared: WordQuery | None = None
-    for start in range(0, len(passages), JOIN_PASSAGES):
-        block = passages[start : start + JOIN_PASSAGES]
-        joined = join(block, len(query))
-        if joined is not None:
-            if prepared is None or prepared.codebook is not joined.codes.codebook:
-                prepared = WordQuery(query, joined.codes.codebook)
-            yield from joined.split(word_codes.multiply(prepared, joined.codes))
-        elif len(block) == 1:
-            yield None
-        else:  # a passage is damaged: score each one alone
-            for passage in block:
-                yield from _score_joined(query, [passage], join)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +89,7 @@ def best_stored_passages(
 
     Passages in `always` are returned regardless.
     """
-    cosines = _score_joined(query, list(stored_by_key.values()), join_stored)
+    cosines = span_cosines_by_stored_passage(query, list(stored_by_key.values()))
     ranked, damaged = _rank_passages(zip(stored_by_key, cosines, strict=True))
     codes = {key: word_codes.read(stored_by_key[key]) for key in choose(list(ranked))}
     left = [key for key in always if key in ranked and key not in codes]

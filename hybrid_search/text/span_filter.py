@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.text.best_passages import span_cosines_by_passage
+from hybrid_search.text.joined_cosines import span_cosines_by_passage
 from hybrid_search.text.types import Floats, WordCodes
 
 Flags = NDArray[np.bool_]

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid_search.text import spans
-from hybrid_search.text.best_passages import JOIN_PASSAGES
 from hybrid_search.text.boundaries import BoundaryModel, join_probabilities, read_probabilities
+from hybrid_search.text.joined_cosines import JOIN_PASSAGES
 from hybrid_search.text.joined_words import split_spans
 from hybrid_search.text.types import Bytes, Floats, WordCodes
 

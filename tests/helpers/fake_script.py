@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.backends.server import passage_codec
-from hybrid_search.text.best_passages import span_cosines_by_passage
 from hybrid_search.text.codebook import turn
+from hybrid_search.text.joined_cosines import span_cosines_by_passage
 from hybrid_search.text.span_filter import SpanFilter
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats, WordCodes

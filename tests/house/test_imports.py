@@ -64,7 +64,8 @@ ALLOWED_IMPORTERS = {
         "backends.server.two_bit_codes",
         "backends.short_vectors",
         "encoder.precisions",
-        "text.word_codes",
+        "text.codebook",
+        "text.residual_codes",
     },
     "sqlite3": {
         "backends.embedded.allowed_passages",

@@ -201,10 +201,9 @@ def test_one_word_is_one_span() -> None:
     norms = spans.norms(vectors, tokens, counts)
     # (1, 0) + (0, 1) = (1, 1), of length 1.41421; its cosine with (1, 0) is 1 / 1.41421
     assert norms.tolist() == pytest.approx([1.41421], abs=1e-5)
-    query = np.array([1, 0], np.float32)
-    assert spans.cosines(
-        sum_words(vectors @ query, tokens), np.arange(len(counts)), counts, spans.inverse(norms)
-    ).tolist() == pytest.approx([0.70711], abs=1e-5)
+    products = sum_words(vectors @ np.array([1, 0], np.float32), tokens)
+    found = spans.cosines(products, np.arange(len(counts)), counts, spans.inverse(norms))
+    assert found.tolist() == pytest.approx([0.70711], abs=1e-5)
 
 
 def test_no_words_are_no_spans() -> None:
@@ -224,10 +223,9 @@ def test_a_span_without_tokens_has_cosine_0() -> None:
     # word 0 has no token; words 0..1 and word 1 have the one of length 5
     assert norms.tolist() == [0, 5, 5]
     assert spans.inverse(norms).tolist() == pytest.approx([0, 0.2, 0.2])
-    query = np.array([1, 0], np.float32)
-    assert spans.cosines(
-        sum_words(vectors @ query, tokens), np.arange(len(counts)), counts, spans.inverse(norms)
-    ).tolist() == pytest.approx([0, 0.6, 0.6])
+    products = sum_words(vectors @ np.array([1, 0], np.float32), tokens)
+    found = spans.cosines(products, np.arange(len(counts)), counts, spans.inverse(norms))
+    assert found.tolist() == pytest.approx([0, 0.6, 0.6])
 
 
 def test_no_rounding_gives_a_cosine_beyond_1() -> None:
