@@ -33,9 +33,8 @@ from hybrid_search.encoder.passage_codes import encoder_texts
 from hybrid_search.ingest import document_parser
 from hybrid_search.text import codebook, passages, spans, word_codes
 from hybrid_search.text.best_passages import best_stored_passages, keep_all
-from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.residual_codes import BITS
-from hybrid_search.text.types import Document, Floats, Passage, PassageTokens, Turn
+from hybrid_search.text.types import Codebook, Document, Floats, Passage, PassageTokens, Turn
 
 REQUESTS = "natcs_utterances"
 """Spoken requests; no word of them was used to fit a codebook."""

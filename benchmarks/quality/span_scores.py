@@ -13,7 +13,11 @@ from hybrid_search.encoder.base import codebook, span_prior
 from hybrid_search.encoder.passage_codes import encoder_texts, pack_word_codes
 from hybrid_search.search.types import Scores
 from hybrid_search.text import passages, word_codes
+from hybrid_search.text.residual_codes import DEFAULT_BITS
 from hybrid_search.text.types import Document, Encoding, Floats, Passage, Turn, WordCodes
+
+BITS = DEFAULT_BITS
+"""Bits of a number of a stored vector."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,9 +78,8 @@ def _pack(
     encodings: Sequence[Encoding],
 ) -> list[WordCodes]:
     passage_texts = [text[passage.start : passage.end] for passage in text_passages]
-    return pack_word_codes(
-        passage_texts, text_passages, encodings, codebook(encoder), prior=span_prior(encoder)
-    )
+    used, prior = codebook(encoder), span_prior(encoder)
+    return pack_word_codes(passage_texts, text_passages, encodings, used, BITS, prior)
 
 
 def mean(encodings: Sequence[Encoding], dimension: int) -> Floats:

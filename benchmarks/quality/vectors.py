@@ -12,10 +12,10 @@ from hybrid_search.encoder import Encoder, EncoderInfo
 from hybrid_search.encoder.base import CodebookLoader, PriorLoader
 from hybrid_search.search.types import PassageSpans
 from hybrid_search.text import spans
-from hybrid_search.text.codebook import Codebook, plain
+from hybrid_search.text.codebook import plain
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.spans import Index
-from hybrid_search.text.types import Encoding, Floats, Ints
+from hybrid_search.text.types import Codebook, Encoding, Floats, Ints
 from hybrid_search.text.words import words
 
 TEXTS = 2048

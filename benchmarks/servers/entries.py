@@ -24,8 +24,7 @@ from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text import passages, window_policy, word_codes
-from hybrid_search.text.codebook import Codebook
-from hybrid_search.text.types import Entry, PassageTokens, WordCodes
+from hybrid_search.text.types import Codebook, Entry, PassageTokens, WordCodes
 
 TASK = "calls_sgd"
 

@@ -20,7 +20,7 @@ from hybrid_search.ingest.executors.base import LOCAL, Executor, check_executor
 from hybrid_search.ingest.executors.cache import ExecutorCache
 from hybrid_search.search import calibration
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.text.codebook import Codebook
+from hybrid_search.text.types import Codebook
 
 
 class ClientEncoders:

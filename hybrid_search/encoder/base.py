@@ -8,9 +8,8 @@ from typing import Protocol, runtime_checkable
 
 from hybrid_search.encoder.devices import CPU
 from hybrid_search.text import codebook as codebooks
-from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Encoding
+from hybrid_search.text.types import Codebook, Encoding
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ import numpy as np
 from hybrid_search.encoder.model_folder import CODEBOOK, read_file, read_settings
 from hybrid_search.errors import ModelError
 from hybrid_search.text import codebook
-from hybrid_search.text.codebook import Codebook
-from hybrid_search.text.types import Codes
+from hybrid_search.text.types import Codebook, Codes
 
 MOST_CENTROIDS = 1 << 16
 """The number of a centroid is stored in two bytes."""
@@ -34,7 +33,7 @@ def load(folder: Path, dimension: int) -> Codebook:
     centroids = _read_centroids(folder)
     if centroids is None:
         return codebook.plain(dimension)
-    return codebook.remember(Codebook.from_codes(centroids, dimension))
+    return codebook.remember(codebook.read_centroids(centroids, dimension))
 
 
 @lru_cache(maxsize=16)

@@ -22,9 +22,8 @@ from hybrid_search.encoder.base import EncoderInfo, Padding
 from hybrid_search.encoder.devices import Device
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError
 from hybrid_search.system import available_cores, install_command
-from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Encoding, Floats, Ints
+from hybrid_search.text.types import Codebook, Encoding, Floats, Ints
 
 BATCH_TOKENS = 1024
 """Padded tokens per batch. Larger batches were not faster on CPUs, and take more memory."""

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from hybrid_search.encoder.base import Encoder, codebook, span_prior
 from hybrid_search.text import word_codes
 from hybrid_search.text.boundaries import encode_boundaries
-from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.passages import split_batches
 from hybrid_search.text.residual_codes import DEFAULT_BITS
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Document, Encoding, Passage, PassageTokens, WordCodes
+from hybrid_search.text.types import Codebook, Document, Encoding, Passage, PassageTokens, WordCodes
 
 
 def encode_passages(

@@ -22,9 +22,9 @@ from hybrid_search.encoder.base import (
 )
 from hybrid_search.encoder.model_folder import Artifact
 from hybrid_search.errors import UsageError
-from hybrid_search.text.codebook import Codebook, plain
+from hybrid_search.text.codebook import plain
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Encoding
+from hybrid_search.text.types import Codebook, Encoding
 
 
 def truncate_encoder(encoder: Encoder, dimension: int | None = None) -> Encoder:

@@ -11,9 +11,8 @@ from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import EncodedPassage, ShapedPassage
 from hybrid_search.observability import tracing
 from hybrid_search.text import window_policy
-from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Entry
+from hybrid_search.text.types import Codebook, Entry
 
 
 def shape_blocks(

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.text import codebook, residual_codes
-from hybrid_search.text.codebook import Codebook
-from hybrid_search.text.types import Bytes, Floats, WordCodes
+from hybrid_search.text.types import Bytes, Codebook, Floats, WordCodes
 
 HEADER = struct.Struct("<4sBBHIIII")
 """Magic, bits of a number, layout, dimension, codebook, number of rows, of words and of spans."""

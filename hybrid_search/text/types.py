@@ -18,13 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from hybrid_search.text.codebook import Codebook
 
 Floats = NDArray[np.float32]
 Halves = NDArray[np.float16]
@@ -138,6 +135,27 @@ class PassageTokens:
     vectors: Floats
     words: Ints
     counts: Bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Codebook:
+    """The centroids of a model's word vectors, in one of its dimensions.
+
+    Attributes:
+        centroids: float32 ``[centroids, dimension]``: turned unit vectors; a single one of zeros if
+            the model has no centroids.
+        identity: A checksum of the centroids in full, by which stored codes name their codebook.
+        packed: The first numbers of the centroids, not turned, as numkong multiplies them.
+    """
+
+    centroids: Floats
+    identity: int
+    packed: Any
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of the vectors."""
+        return int(self.centroids.shape[1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import codebook, residual_codes, spans, word_vectors
-from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.joined_words import (
     HAS_BOUNDARIES,
     HEADER,
@@ -32,6 +31,7 @@ from hybrid_search.text.residual_codes import DEFAULT_BITS
 from hybrid_search.text.spans import Index
 from hybrid_search.text.types import (
     Bytes,
+    Codebook,
     Encoding,
     Floats,
     Ints,

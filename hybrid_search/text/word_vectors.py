@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.text import residual_codes, spans
-from hybrid_search.text.codebook import Codebook, turn
+from hybrid_search.text.codebook import find_nearest, turn
 from hybrid_search.text.residual_codes import ResidualQuery
-from hybrid_search.text.types import Bytes, Floats, Halves, WordCodes
+from hybrid_search.text.types import Bytes, Codebook, Floats, Halves, WordCodes
 
 CENTROID_STEPS, RESIDUAL_STEPS = 255, 128
 """Steps of the two parts of a unit vector, a and b, from 0 to 1; b may be a little larger."""
@@ -40,7 +40,7 @@ def encode(vectors: Floats, codebook: Codebook, bits: int) -> EncodedWords:
     turned = turn(vectors)
     lengths: Floats = np.linalg.norm(turned, axis=1)
     units = turned * spans.inverse(lengths)[:, None]
-    nearest = codebook.find_nearest(vectors)
+    nearest = find_nearest(vectors, codebook)
     centroids = codebook.centroids[nearest]
     rest = units - _multiply_rows(units, centroids)[:, None] * centroids
     rest *= spans.inverse(np.linalg.norm(rest, axis=1))[:, None]

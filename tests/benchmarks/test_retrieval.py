@@ -25,6 +25,7 @@ from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search.calibration import Calibration
 from tests.conftest import DATA
 from tests.helpers.table_encoder import TableEncoder, Vector
+from tests.helpers.tiny_encoder import FINEST
 
 WORDS: dict[str, Vector] = {
     "refund": (1, 0, 0),
@@ -71,10 +72,7 @@ def collection(tmp_path: Path) -> Iterator[Collection]:
             iter(documents),
             client.backend,
             TableEncoder(WORDS),
-            IngestOptions(
-                task.name,
-                tmp_path / "rejected.jsonl",
-            ),
+            IngestOptions(task.name, tmp_path / "rejected.jsonl", codes=FINEST),
         )
         yield Collection(
             task, SpelledModel(), tmp_path, client, {id_: [(id_, (0,))] for id_ in TEXTS}

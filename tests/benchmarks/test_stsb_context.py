@@ -194,7 +194,7 @@ def test_spans_are_the_means_of_their_tokens() -> None:
 
 
 def test_the_best_span_is_the_product_s() -> None:
-    """Which codes tokens to int8: its cosine may be off by a little."""
+    """Which codes words: the cosine may be off by a little."""
     encoder, text = TinyEncoder(), "I would like my money back, please."
     query = query_vector(encoder, "my old money")
     piece = Spans.from_encoding(text, encoder.encode([text])[0]).piece(query, 100)

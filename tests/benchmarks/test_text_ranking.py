@@ -63,7 +63,7 @@ def test_feedback_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     moved = move_queries(ENCODER, texts, query, scores)
     # "refund" (1, 0, 0) and "money" (.8, .6, 0) are nearest: their mean is (.9, .3, 0), as a unit
     # vector (.949, .316, 0), and halfway to it from (1, 0, 0) is (.987, .160, 0)
-    assert moved[0] == pytest.approx([0.9871, 0.1602, 0], abs=2e-3)
+    assert moved[0] == pytest.approx([0.9871, 0.1602, 0], abs=6e-3)  # in codes of 8 bits
 
 
 def test_labels_in_other_languages_are_cut_off() -> None:

@@ -8,6 +8,7 @@ import gzip
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,15 @@ from hybrid_search.ingest.sources import arrow_tables, csv_tables, files
 from hybrid_search.ingest.sources.read_options import SAME, Columns, ReadOptions
 from hybrid_search.ingest.types import SourceLine
 from tests.helpers.cli import invoke_cli
+
+
+@pytest.fixture(autouse=True)
+def _restored_limit() -> Iterator[None]:
+    """Set the limit of the csv module, which is the process's, back after each test."""
+    before = csv.field_size_limit()
+    yield
+    csv.field_size_limit(before)
+
 
 REJECTS = Path("calls.rejected.jsonl")
 MAPPED = Columns.parse("id=call_id,text=body")

@@ -753,7 +753,7 @@ def test_half_a_character_is_refused(filled_client: Client) -> None:
 
 @pytest.mark.parametrize("alpha", [-0.01, 1.01, 50, float("nan"), float("inf"), float("-inf")])
 def test_an_alpha_outside_0_to_1_is_refused(filled_client: Client, alpha: float) -> None:
-    with pytest.raises(UsageError, match=f"alpha is {alpha}: .*from 0 .* to 1"):
+    with pytest.raises(UsageError, match=f"alpha is {alpha}: .*from 0 to 1"):
         filled_client.query("refund", alpha=alpha)
 
 

@@ -80,7 +80,12 @@ def test_of_several_phrases_a_hit_names_the_one_that_it_fits_best(
 
 TOPICS = [
     {"name": "refund", "phrases": ["put the money back on my card"]},
-    {"name": "hold", "phrases": ["I am waiting on hold"], "not": ["hold the line"]},
+    {
+        "name": "hold",
+        "phrases": ["I am waiting on hold"],
+        "not": ["hold the line"],
+        "threshold": 0.3,
+    },
 ]
 
 

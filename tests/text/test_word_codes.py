@@ -18,8 +18,7 @@ from hybrid_search.text import (
     word_codes,
     word_vectors,
 )
-from hybrid_search.text.codebook import Codebook
-from hybrid_search.text.types import Floats, PassageTokens, WordCodes
+from hybrid_search.text.types import Codebook, Floats, PassageTokens, WordCodes
 
 seeds = st.integers(0, 2**32 - 1)
 bits_of_a_number = st.sampled_from(residual_codes.BITS)
@@ -28,7 +27,7 @@ quick = settings(deadline=None, max_examples=40)
 
 def make_codebook(seed: int, dimension: int) -> Codebook:
     codes = np.random.default_rng(seed).integers(-127, 128, (300, dimension)).astype(np.int8)
-    return codebook.remember(Codebook.from_codes(codes, dimension))
+    return codebook.remember(codebook.read_centroids(codes, dimension))
 
 
 def make_tokens(seed: int, dimension: int = 32) -> PassageTokens:

@@ -17,10 +17,9 @@ from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import FACETS, IndexSpec, Request
 from hybrid_search.errors import UsageError
 from hybrid_search.text import codebook, residual_codes
-from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.filters import ID, Condition, Range, Scalar
 from hybrid_search.text.span_prior import WITHIN_TOKEN
-from hybrid_search.text.types import Floats
+from hybrid_search.text.types import Codebook, Floats
 from hybrid_search.text.values import Form
 
 MAX_EXACT_INTEGER = 2**53

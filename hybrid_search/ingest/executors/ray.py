@@ -20,8 +20,8 @@ from hybrid_search.ingest.encode import encode_or_isolate
 from hybrid_search.ingest.executors.base import T
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import EncodingOrError
-from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.span_prior import SpanPrior
+from hybrid_search.text.types import Codebook
 
 THREADS = 1
 """Threads of a CPU worker: the cluster gives it one core."""

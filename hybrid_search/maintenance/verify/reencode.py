@@ -22,9 +22,16 @@ from hybrid_search.encoder import passage_codes
 from hybrid_search.encoder.base import Encoder, codebook
 from hybrid_search.maintenance.verify.report import Verification
 from hybrid_search.text import passages, spans, word_codes
-from hybrid_search.text.codebook import Codebook
 from hybrid_search.text.residual_codes import BITS
-from hybrid_search.text.types import Document, Floats, Passage, PassageTokens, Turn, WordCodes
+from hybrid_search.text.types import (
+    Codebook,
+    Document,
+    Floats,
+    Passage,
+    PassageTokens,
+    Turn,
+    WordCodes,
+)
 
 FINEST = max(BITS)
 """The bits in which a fresh encoding is compared: nearly the vectors themselves."""
