@@ -78,7 +78,7 @@ def test_of_several_phrases_a_hit_names_the_one_that_it_fits_best(
     assert "phrase" not in single
 
 
-TOPICS = [
+TOPICS: list[dict[str, Any]] = [
     {"name": "refund", "phrases": ["put the money back on my card"]},
     {
         "name": "hold",
