@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Traffic:
-    """Bytes of answers, as they came over the network: compressed, if they were."""
+    """Bytes of answers with their headers, as they came: compressed, if they were."""
 
     answer_bytes: int = 0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from hybrid_search.backends.types import IndexSpec, Request
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.passage_codes import encode_passages
+from hybrid_search.errors import IndexMissingError
 from hybrid_search.ingest.document_parser import parse, source_hash
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
@@ -69,7 +71,8 @@ def fill_index(
 ) -> Summary:
     """Ingest `documents` as the client does, with the tiny encoder."""
     if codes is None and index in backend.list_indexes():
-        codes = backend.read_head(index)[0].codes
+        with suppress(IndexMissingError):  # its creation was interrupted
+            codes = backend.read_head(index)[0].codes
     lines = (
         SourceLine("documents", number, json.dumps(document).encode())
         for number, document in enumerate(documents, 1)

@@ -241,7 +241,8 @@ def large_ingest_command() -> list[str]:
             json.dumps({"id": str(number), "text": sentence * 40}) + "\n" for number in range(20)
         )
     )
-    return [sys.executable, "-m", "hybrid_search.ingest", "--index", "calls", "many.jsonl"]
+    command = [sys.executable, "-m", "hybrid_search.ingest", "--index", "calls"]
+    return [*command, "--codes", "8", "many.jsonl"]
 
 
 def run_shell(script: str, command: list[str]) -> CommandResult:

@@ -754,7 +754,8 @@ def test_a_full_disk_is_one_clear_error_and_the_same_command_completes_later(
 ) -> None:
     documents = short_calls(calls, 3)
     source, url = write_documents(tmp_path / "calls.jsonl", documents), f"embedded:{disk / 'store'}"
-    failed = subprocess.run(command(url, str(source)), capture_output=True, text=True, check=False)
+    ingest = command(url, "--codes", "8", str(source))
+    failed = subprocess.run(ingest, capture_output=True, text=True, check=False)
     assert failed.returncode == 2
     assert "Traceback" not in failed.stderr
     told = json.loads(failed.stdout)["documents"]
@@ -767,9 +768,7 @@ def test_a_full_disk_is_one_clear_error_and_the_same_command_completes_later(
         assert 0 < committed < len(documents)
         assert told == committed
     assert_sound(disk / "store")
-    completed = subprocess.run(
-        command(url, str(source)), capture_output=True, text=True, check=True
-    )
+    completed = subprocess.run(ingest, capture_output=True, text=True, check=True)
     summary = json.loads(completed.stdout.splitlines()[-1])
     assert (summary["skipped"], summary["documents"]) == (committed, len(documents) - committed)
     assert_sound(disk / "store")

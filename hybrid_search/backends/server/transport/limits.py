@@ -79,7 +79,6 @@ def read(answer: Any, limits: Limits) -> bytes:
                 break
     if size > limits.size:
         raise TooLargeError(limits.size)
-    note_answer(answer.tell())
     return b"".join(parts)
 
 
@@ -106,6 +105,7 @@ class _TimedReader(io.RawIOBase):
         """Return the number of bytes read, waiting for them until the deadline."""
         self._sock.settimeout(_find_remaining_time())
         count: int | None = self._raw.readinto(buffer)
+        note_answer(count or 0)
         return count
 
     def close(self) -> None:
