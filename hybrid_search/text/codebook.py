@@ -8,8 +8,10 @@ text are the same in every index, and nothing is fitted when an index is written
 
 from __future__ import annotations
 
+import copyreg
 import zlib
 from functools import lru_cache
+from typing import Any
 
 import numkong
 import numpy as np
@@ -123,3 +125,19 @@ def find_by_name(name: str, dimension: int) -> Codebook:
 def find(identity: int, dimension: int) -> Codebook | None:
     """Return the codebook that stored codes name, None if no model with it was loaded."""
     return plain(dimension) if identity == PLAIN else _loaded.get((identity, dimension))
+
+
+def _restore(centroids: Floats, identity: int) -> Codebook:
+    """Return the codebook that another process sent, remembered here from now on."""
+    known = find(identity, centroids.shape[1])
+    if known is not None:
+        return known
+    packed = numkong.dots_pack(_round_first_numbers(turn(centroids)), dtype="int8")
+    return remember(Codebook(centroids, identity, packed))
+
+
+def _reduce(codebook: Codebook) -> tuple[Any, tuple[Floats, int]]:
+    return _restore, (codebook.centroids, codebook.identity)
+
+
+copyreg.pickle(Codebook, _reduce)  # what numkong packs cannot be sent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import fields, replace
 
 import numpy as np
@@ -277,3 +278,18 @@ def test_a_mark_between_two_words_counts_in_a_span_of_both_alone() -> None:
     expected = [0, 3**-0.5, 0, 0]
     assert word_codes.cosines(comma, codes).tolist() == pytest.approx(expected, abs=0.01)
     assert are_equal(codes, word_codes.from_bytes(word_codes.to_bytes(codes)))
+
+
+def test_codes_that_are_sent_to_another_process_are_read_there_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    centroids = np.random.default_rng(5).integers(-127, 128, (64, 8), np.int8)
+    used = codebook.read_centroids(centroids, 8)
+    vectors = np.random.default_rng(6).standard_normal((50, 8)).astype(np.float32)
+    sent = pickle.dumps(used)
+    monkeypatch.setattr(codebook, "_loaded", {})
+    received = pickle.loads(sent)  # noqa: S301 (our own)
+    assert (received.identity, received.dimension) == (used.identity, 8)
+    nearest = [codebook.find_nearest(vectors, book).tolist() for book in (used, received)]
+    assert nearest[0] == nearest[1]
+    assert pickle.loads(sent) is received  # noqa: S301
