@@ -9,7 +9,6 @@ ships. The same seed gives the same file on the same machine. It needs no torch.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import results
 from benchmarks.quality.calibrate import record_digest
 from export import card
 from export.boundaries import corpora
 from export.boundaries.encoded import BATCH, Progress
+from export.fit_command import make_parser, report
 from export.npz import write_arrays
 from hybrid_search import encoder
 from hybrid_search.encoder import Encoder
@@ -64,8 +63,8 @@ def main() -> None:
         full_encoder = encoder.load(options.model, "cpu")
     except HybridSearchError as error:
         raise SystemExit(str(error)) from error
-    vectors = encode_words(full_encoder, options.data, options.seed, options.words, _report)
-    centroids = fit_centroids(vectors, options.centroids, options.seed, _report)
+    vectors = encode_words(full_encoder, options.data, options.seed, options.words, report)
+    centroids = fit_centroids(vectors, options.centroids, options.seed, report)
     path = options.model / CODEBOOK
     write_arrays(path, {"centroids": centroids})
     record_digest(path)
@@ -174,21 +173,10 @@ def scale_rows(vectors: Floats) -> Floats:
 
 
 def _parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m export.codebook", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument(
-        "--model", type=Path, required=True, help="a folder made by python -m export.to_onnx"
-    )
-    parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of data sets")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = make_parser("export.codebook", __doc__)
     parser.add_argument("--words", type=int, default=WORDS, help="words to fit to, about")
     parser.add_argument("--centroids", type=int, default=CENTROIDS, help="how many are fitted")
     return parser.parse_args()
-
-
-def _report(progress: str) -> None:
-    print(progress, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

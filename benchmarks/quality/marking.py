@@ -18,11 +18,11 @@ import regex
 from benchmarks.quality.marks import MarkedText
 from benchmarks.quality.systems import Range
 from hybrid_search.backends.embedded.bm25 import lucene_idf
-from hybrid_search.backends.stemmer import Stemmer
 from hybrid_search.encoder import Encoder
 from hybrid_search.search.span_search import best_spans
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.spans import MAX_WORDS
+from hybrid_search.text.stems import count_text_stems, find_matches
 from hybrid_search.text.types import Ints
 from hybrid_search.text.words import words
 
@@ -135,11 +135,10 @@ class StemIndex:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = list(dict.fromkeys(texts))
-        self._stemmer = Stemmer()
 
     def find_matches(self, item: MarkedText) -> list[Match]:
         """Return the words of the text that match the phrase, in their order."""
-        places = self._stemmer.find_matches(item.text, item.phrase)
+        places = find_matches(item.text, item.phrase)
         return [Match(start, end, self._stem(item.text[start:end])) for start, end in places]
 
     def weigh(self, matches: Sequence[Match], place: Range) -> float:
@@ -151,7 +150,7 @@ class StemIndex:
     @cached_property
     def _frequencies(self) -> Counter[str]:
         """The number of texts that have each stem."""
-        return Counter(stem for text in self._texts for stem in self._stemmer.count_terms(text))
+        return Counter(stem for text in self._texts for stem in count_text_stems(text))
 
     def _stem(self, word: str) -> str:
-        return next(iter(self._stemmer.count_terms(word)))
+        return next(iter(count_text_stems(word)))

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from pathlib import Path
 
-from benchmarks import results
 from benchmarks.quality.calibrate import record_digest
 from export import card
 from export.boundaries.npz import FILE, write_priors
 from export.boundaries.summary import render_card, render_summary, summarize
 from export.boundaries.training import train_prior
+from export.fit_command import make_parser, report
 from hybrid_search import encoder
 from hybrid_search.errors import HybridSearchError
 
@@ -31,7 +29,7 @@ def main() -> None:
         full_encoder = encoder.load(options.model, "cpu")
     except HybridSearchError as error:
         raise SystemExit(str(error)) from error
-    trained = train_prior(full_encoder, options.data, options.seed, _report)
+    trained = train_prior(full_encoder, options.data, options.seed, report)
     path = options.model / FILE
     write_priors(path, trained.priors)
     record_digest(path)
@@ -43,20 +41,9 @@ def main() -> None:
 
 
 def _parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m export.boundaries", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument(
-        "--model", type=Path, required=True, help="a folder made by python -m export.to_onnx"
-    )
-    parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of data sets")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = make_parser("export.boundaries", __doc__)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     return parser.parse_args()
-
-
-def _report(progress: str) -> None:
-    print(progress, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The reference backend: in memory, every span of every passage scored, BM25 from its formula.
 
 All other backends are tested against it. Nothing here is approximate, and it shares nothing with
-the embedded backend except how a text is cut into terms (`text.terms`) and SQLite's stemmer
-``porter unicode61``: without the same terms no two rankings could agree.
+the embedded backend except how a text is cut into terms (`text.terms`). Its stems are Porter's, as
+those of SQLite are: without the same terms no two rankings could agree.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Self
 
 from hybrid_search.backends import index_names
 from hybrid_search.backends.codes_fault import find_codes_fault
-from hybrid_search.backends.stemmer import Stemmer
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
@@ -41,7 +40,7 @@ from hybrid_search.errors import IndexMissingError, InputError, UsageError
 from hybrid_search.text.best_passages import best_passages
 from hybrid_search.text.filters import Condition, Scalar, leaves, matches_condition, new_fields
 from hybrid_search.text.name_lists import list_names
-from hybrid_search.text.terms import query_terms
+from hybrid_search.text.stems import count_stems, count_text_stems, find_matches
 from hybrid_search.text.types import Entry, Metadata, WordCodes
 
 K1, B = 1.2, 0.75
@@ -81,8 +80,8 @@ class _Index:
 class MemoryWriter:
     """Writes into a `MemoryBackend`; a document appears when its last passage is written."""
 
-    def __init__(self, index: _Index, stemmer: Stemmer, close: Callable[[], None]) -> None:
-        self._index, self._stemmer, self._close = index, stemmer, close
+    def __init__(self, index: _Index, close: Callable[[], None]) -> None:
+        self._index, self._close = index, close
         self._pending: list[_Passage] | None = None
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
@@ -110,7 +109,7 @@ class MemoryWriter:
                 return Refusal(entry.document, str(error), error.detail)
             self._pending = []
         if self._pending is not None:
-            self._pending.append(_Passage(entry, self._stemmer.count_terms(entry.text)))
+            self._pending.append(_Passage(entry, count_text_stems(entry.text)))
             if entry.is_last:
                 self._index.documents[entry.document.id] = self._pending
         return None
@@ -153,7 +152,6 @@ class MemoryBackend:
 
     def __init__(self) -> None:
         self._indexes: dict[str, _Index] = {}
-        self._stemmer = Stemmer()
 
     def writer(self, index: str, spec: IndexSpec) -> MemoryWriter:
         """Open `index` for writing; one that does not exist stays if a document is written."""
@@ -164,7 +162,7 @@ class MemoryBackend:
             if is_new and not memory_index.documents:
                 self._indexes.pop(index, None)
 
-        return MemoryWriter(memory_index, self._stemmer, close)
+        return MemoryWriter(memory_index, close)
 
     def _make_index(self, index: str, spec: IndexSpec) -> _Index:
         memory_index = self._indexes.setdefault(index_names.check_index_name(index), _Index(spec))
@@ -269,15 +267,14 @@ class MemoryBackend:
         lengths = {key: passage.terms.total() for key, passage in passages.items()}
         average = sum(lengths.values()) / max(len(lengths), 1)
         scores: dict[tuple[str, int], float] = {}
-        for word in query_terms(request.phrase):
-            for term in self._stemmer.count_terms(word):
-                matching_keys = [key for key, passage in passages.items() if term in passage.terms]
-                count = len(matching_keys)
-                idf = math.log(1 + (len(passages) - count + 0.5) / (count + 0.5))
-                for key in matching_keys:
-                    tf = passages[key].terms[term]
-                    norm = K1 * (1 - B + B * lengths[key] / average)
-                    scores[key] = scores.get(key, 0.0) + idf * tf / (tf + norm)
+        for term in count_stems(request.phrase).elements():
+            matching_keys = [key for key, passage in passages.items() if term in passage.terms]
+            count = len(matching_keys)
+            idf = math.log(1 + (len(passages) - count + 0.5) / (count + 0.5))
+            for key in matching_keys:
+                tf = passages[key].terms[term]
+                norm = K1 * (1 - B + B * lengths[key] / average)
+                scores[key] = scores.get(key, 0.0) + idf * tf / (tf + norm)
         allowed = memory_index.passages(request.conditions, request.speakers)
         return {key: score for key, score in scores.items() if key in allowed}
 
@@ -314,7 +311,7 @@ class MemoryBackend:
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return start and end of the matching words of each passage that has any."""
         ranges_by_key = {
-            key: self._stemmer.find_matches(entry.text, request.phrase)
+            key: find_matches(entry.text, request.phrase)
             for key, entry in self._entries_by_key(index, keys).items()
         }
         return {key: ranges for key, ranges in ranges_by_key.items() if ranges}

@@ -43,6 +43,7 @@ def find_name(folder: Path) -> str:
     return codebook.PLAIN_NAME if centroids is None else f"{codebook.identify(centroids):08x}"
 
 
+@lru_cache(maxsize=4)
 def _read_centroids(folder: Path) -> Codes | None:
     """Return the centroids of a model folder, None if it has none.
 

@@ -61,13 +61,10 @@ def ingest(
     Returns:
         The counts of the run.
     """
-    policy = options.policy or DEFAULT_POLICY
-    window_policy.parse(policy)  # an invalid policy must fail before an index is created
+    spec = _build_spec(encoder, options)
     where, checkpoint = check_where(options.where), options.checkpoint
     started_at, summary = time.perf_counter(), Summary()
     rejects, seen_ids = Rejects(options.find_rejects()), SeenIds()
-    codes = check_bits(options.codes or DEFAULT_BITS)
-    spec = IndexSpec.from_encoder(encoder.info, policy, codes)
     try:
         with tracing.trace_block("ingest"), backend.writer(options.index, spec) as writer:
             look_up = writer.read_source_hashes
@@ -105,3 +102,11 @@ def ingest(
         seen_ids.close()
         rejects.close()
     return summary
+
+
+def _build_spec(encoder: Encoder | Executor, options: IngestOptions) -> IndexSpec:
+    """Return what an index is made for; what is invalid must fail before it is created."""
+    policy = options.policy or DEFAULT_POLICY
+    window_policy.parse(policy)
+    codes = check_bits(options.codes or DEFAULT_BITS)
+    return IndexSpec.from_encoder(encoder.info, policy, codes)

@@ -39,6 +39,11 @@ def stem_text(text: str, bounds: Ints | None = None) -> str:
     return " ".join(map(find_stem, terms.split(" "))) if terms else ""
 
 
+def count_text_stems(text: str) -> Counter[str]:
+    """Count the stems of a text."""
+    return Counter(stem_text(text).split())
+
+
 def count_stems(phrase: str) -> Counter[str]:
     """Count the stems of a phrase."""
     return Counter(map(find_stem, query_terms(phrase)))

@@ -19,8 +19,8 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.embedded.bm25 import lucene_idf
 from hybrid_search.backends.memory import MemoryBackend
-from hybrid_search.backends.stemmer import Stemmer
 from hybrid_search.client import Client
+from hybrid_search.text.stems import count_text_stems
 from tests.helpers.tiny_encoder import bm25_scores, fill_index
 
 CORPUS = {
@@ -242,11 +242,11 @@ def test_the_part_of_term_frequency_is_that_of_rank_bm25(
 
     They are equal except for the factor k1 + 1, which Lucene dropped.
     """
-    stemmer, store = Stemmer(), EmbeddedBackend(tmp_path)
+    store = EmbeddedBackend(tmp_path)
     texts = [turn["text"] for call in calls[:30] for turn in call["turns"]]
     fill_index(store, [{"id": str(number), "text": text} for number, text in enumerate(texts)])
     oracle = BM25Plus(
-        [list(stemmer.count_terms(text).elements()) for text in texts], k1=1.2, b=0.75, delta=0
+        [list(count_text_stems(text).elements()) for text in texts], k1=1.2, b=0.75, delta=0
     )
     for term in oracle.idf:
         oracle.idf[term] = lucene_idf(
@@ -258,7 +258,7 @@ def test_the_part_of_term_frequency_is_that_of_rank_bm25(
         "I want to speak to a manager",
         "red light on the router",
     ):
-        scores = oracle.get_scores(list(stemmer.count_terms(phrase)))
+        scores = oracle.get_scores(list(count_text_stems(phrase)))
         assert bm25_scores(store, phrase) == pytest.approx(
             {str(number): score / 2.2 for number, score in enumerate(scores) if score}
         )
@@ -274,12 +274,12 @@ def test_one_word_ranks_as_bm25_plus_does(
     For a single term its delta and idf are the same for every match, so both formulas give the same
     order.
     """
-    stemmer, store = Stemmer(), EmbeddedBackend(tmp_path)
+    store = EmbeddedBackend(tmp_path)
     texts = [turn["text"] for call in calls[:30] for turn in call["turns"]]
     fill_index(store, [{"id": str(number), "text": text} for number, text in enumerate(texts)])
     scores = BM25Plus(
-        [list(stemmer.count_terms(text).elements()) for text in texts], k1=1.2, b=0.75
-    ).get_scores(list(stemmer.count_terms(phrase)))
+        [list(count_text_stems(text).elements()) for text in texts], k1=1.2, b=0.75
+    ).get_scores(list(count_text_stems(phrase)))
     scores_by_id = bm25_scores(store, phrase)
     assert scores_by_id
     assert list(scores_by_id) == sorted(

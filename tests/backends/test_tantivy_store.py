@@ -17,10 +17,10 @@ import pytest
 
 from hybrid_search import connect
 from hybrid_search.backends.base import Backend
+from hybrid_search.backends.crc import crc32
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.tantivy_store import codes_folder
 from hybrid_search.backends.tantivy_store.backend import TantivyBackend
-from hybrid_search.backends.tantivy_store.checksums import crc32
 from hybrid_search.client import Client
 from hybrid_search.errors import DamagedIndexError, IndexBusyError, IndexStoreError
 from hybrid_search.maintenance.verify import Verification
@@ -232,7 +232,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from hybrid_search.backends.tantivy_store.backend import TantivyBackend
-from hybrid_search.backends.tantivy_store.checksums import crc32
+from hybrid_search.backends.crc import crc32
 from tests.helpers.tiny_encoder import make_entries, make_spec
 
 store = TantivyBackend(Path(sys.argv[1]))

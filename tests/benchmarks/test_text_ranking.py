@@ -18,7 +18,7 @@ from benchmarks.quality.hard_sample import Topic, TurnKey
 from benchmarks.quality.intents import PHRASINGS, SETS, Request, draw, spell_name
 from benchmarks.quality.moved_queries import move_queries
 from benchmarks.quality.span_scores import score_texts
-from hybrid_search.backends.stemmer import Stemmer
+from hybrid_search.text.stems import find_matches
 from tests.helpers.table_encoder import TableEncoder
 
 ENCODER = TableEncoder({"refund": (1, 0, 0), "money": (0.8, 0.6, 0), "cash": (0.6, 0.8, 0)})
@@ -135,12 +135,11 @@ def test_names_become_words(intent: str, words: str) -> None:
 
 
 def test_rare_words_share_no_stem_with_the_name() -> None:
-    stemmer = Stemmer()
     shared = {
         intent: common
         for phrasings in read_phrasings().values()
         for intent, (_, rare_words) in phrasings.items()
-        if (common := stemmer.find_matches(rare_words, spell_name(intent)))
+        if (common := find_matches(rare_words, spell_name(intent)))
     }
     assert not shared
 

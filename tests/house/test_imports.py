@@ -47,7 +47,7 @@ ALLOWED_IMPORTERS = {
     },
     "onnx": set(),
     "tokenizers": {"encoder.onnx"},
-    "isal": {"backends.embedded.checksums", "backends.tantivy_store.checksums"},
+    "isal": {"backends.crc"},
     "tantivy": {
         "backends.tantivy_store.backend",
         "backends.tantivy_store.facts",
@@ -96,7 +96,6 @@ ALLOWED_IMPORTERS = {
         "backends.embedded.term_sums",
         "backends.embedded.tokenizer",
         "backends.embedded.value_sums",
-        "backends.stemmer",
         "ingest.seen_ids",
         "ingest.sources.turn_rows",
     },

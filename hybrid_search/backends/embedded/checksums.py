@@ -10,12 +10,8 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
+from hybrid_search.backends.crc import crc32
 from hybrid_search.backends.types import Fault
-
-try:
-    from isal.isal_zlib import crc32
-except ModuleNotFoundError:  # there is no wheel for this kind of machine: the same numbers, slower
-    from zlib import crc32
 
 CHANGED_CONTENT = Fault(
     "text", "its text, its place, its turns or its metadata are not those that were written"

@@ -9,8 +9,6 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.embedded import segments, short_codes
 from hybrid_search.backends.embedded.checksums import (
@@ -21,8 +19,7 @@ from hybrid_search.backends.embedded.checksums import (
 from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.segments import Segment
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
-from hybrid_search.backends.embedded.short_codes import LAYERS, LayerCodes
-from hybrid_search.backends.short_vectors import Layer, unpack
+from hybrid_search.backends.embedded.short_codes import LAYERS
 from hybrid_search.backends.types import Fault, IndexSpec, ListedPassage
 from hybrid_search.text import word_codes
 from hybrid_search.text.types import WordCodes
@@ -52,9 +49,6 @@ ORPHANS = {
     ),
 }
 """Orphan checks: a kind of row, and the SQL that finds rows of it without a parent."""
-
-CODE_TOLERANCE = 1
-"""How far a short code may be off: another machine may round otherwise."""
 
 
 def iterate_passages(
@@ -161,14 +155,5 @@ class _Segments:
         layers = zip(
             LAYERS, stored.layers, short_codes.shorten(passage, tokens).layers, strict=True
         )
-        wrong = sum(_count_differences(*layer) for layer in layers)
+        wrong = sum(short_codes.count_differences(*layer) for layer in layers)
         return f"{wrong} of its short vectors are not those of its codes" if wrong else None
-
-
-def _count_differences(layer: Layer, stored: LayerCodes, expected: LayerCodes) -> int:
-    """Return how many vectors of a layer are not the expected ones."""
-    if stored.codes.shape != expected.codes.shape:
-        return max(len(stored.codes), len(expected.codes))
-    codes, expected_codes = (unpack(part.codes, layer) for part in (stored, expected))
-    differences = np.abs(codes.astype(np.int16) - expected_codes)
-    return int(np.count_nonzero(differences.max(axis=1, initial=0) > CODE_TOLERANCE))

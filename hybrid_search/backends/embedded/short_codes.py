@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded.number_columns import Numbers
-from hybrid_search.backends.short_vectors import Layer, ShortQuery, encode, pack
+from hybrid_search.backends.short_vectors import Layer, ShortQuery, encode, pack, unpack
 from hybrid_search.text import spans, word_codes
 from hybrid_search.text.types import Bytes, Codes, Floats, WordCodes
 from hybrid_search.text.window_policy import window_vectors_from_sums
@@ -40,6 +40,9 @@ first layer are read at each search, those of the second only of few passages.
 
 WORDS = 1
 """The position of the layer of words."""
+
+CODE_TOLERANCE = 1
+"""How far a short code may be off: another machine may round otherwise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,3 +121,12 @@ def join(parts: Sequence[ShortCodes]) -> ShortCodes:
         codes = np.concatenate([layer.codes for layer in layers_of_parts])
         layers.append(LayerCodes(counts, codes))
     return ShortCodes(np.concatenate([part.passages for part in parts]), tuple(layers))
+
+
+def count_differences(layer: Layer, stored: LayerCodes, expected: LayerCodes) -> int:
+    """Return how many vectors of a layer are not the expected ones."""
+    if stored.codes.shape != expected.codes.shape:
+        return max(len(stored.codes), len(expected.codes))
+    codes, expected_codes = (unpack(part.codes, layer) for part in (stored, expected))
+    differences = np.abs(codes.astype(np.int16) - expected_codes)
+    return int(np.count_nonzero(differences.max(axis=1, initial=0) > CODE_TOLERANCE))

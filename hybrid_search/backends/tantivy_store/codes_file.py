@@ -17,10 +17,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_search.backends.crc import crc32
 from hybrid_search.backends.embedded import short_codes
 from hybrid_search.backends.embedded.number_columns import Numbers
 from hybrid_search.backends.embedded.short_codes import LAYERS, LayerCodes, ShortCodes
-from hybrid_search.backends.tantivy_store.checksums import crc32
 from hybrid_search.backends.tantivy_store.sealed_file import (
     DamagedFileError,
     SealedFile,

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from hybrid_search.backends.tantivy_store.checksums import crc32
+from hybrid_search.backends.crc import crc32
 from hybrid_search.backends.tantivy_store.failures import describe_unreadable
 from hybrid_search.backends.tantivy_store.sealed_file import sync_folder
 from hybrid_search.backends.types import SCHEMA, IndexSpec

@@ -10,7 +10,7 @@ from typing import Any
 
 import tantivy
 
-from hybrid_search.backends.tantivy_store.checksums import crc32
+from hybrid_search.backends.crc import crc32
 from hybrid_search.backends.tantivy_store.facts import FIELD as FACTS
 from hybrid_search.backends.tantivy_store.facts import list_facts
 from hybrid_search.backends.turn_layout import build_layout, read_speakers

@@ -18,8 +18,8 @@ import numpy as np
 import tantivy
 from numpy.typing import NDArray
 
+from hybrid_search.backends.crc import crc32
 from hybrid_search.backends.tantivy_store import facts, record
-from hybrid_search.backends.tantivy_store.checksums import crc32
 from hybrid_search.backends.tantivy_store.record import Record
 from hybrid_search.text.filters import Scalar, widen
 from hybrid_search.text.stems import count_stems

@@ -9,8 +9,7 @@ import numpy as np
 from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.embedded import short_codes
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
-from hybrid_search.backends.embedded.short_codes import LAYERS, LayerCodes
-from hybrid_search.backends.short_vectors import Layer, unpack
+from hybrid_search.backends.embedded.short_codes import LAYERS
 from hybrid_search.backends.tantivy_store.codes_file import CodesFile
 from hybrid_search.backends.tantivy_store.record import CHANGED_CONTENT, Record
 from hybrid_search.backends.tantivy_store.sealed_file import DamagedFileError
@@ -22,9 +21,6 @@ from hybrid_search.text.window_policy import window_bounds
 
 PAGE_PASSAGES = 256
 """Passages that are read at once: 6 MB of word codes."""
-
-CODE_TOLERANCE = 1
-"""How far a short code may be off: another machine may round otherwise."""
 
 CHANGED_CODES = Fault("codes", "its word codes are not those that were written")
 LOST_CODES = Fault("codes", "its word codes are missing")
@@ -125,7 +121,7 @@ class _StoredShortCodes:
             return f"it has {record.spans} covering windows, and its codes give {windows}"
         expected = short_codes.shorten(record.passage, tokens)
         layers = zip(LAYERS, stored.layers, expected.layers, strict=True)
-        wrong = sum(_count_differences(*layer) for layer in layers)
+        wrong = sum(short_codes.count_differences(*layer) for layer in layers)
         return f"{wrong} of its short vectors are not those of its codes" if wrong else None
 
 
@@ -134,12 +130,3 @@ def _open(file: CodesFile) -> ShortCodeSearch | str:
         return ShortCodeSearch(file.read_short_codes())
     except DamagedFileError as error:
         return str(error)
-
-
-def _count_differences(layer: Layer, stored: LayerCodes, expected: LayerCodes) -> int:
-    """Return how many vectors of a layer are not the expected ones."""
-    if stored.codes.shape != expected.codes.shape:
-        return max(len(stored.codes), len(expected.codes))
-    codes, expected_codes = (unpack(part.codes, layer) for part in (stored, expected))
-    differences = np.abs(codes.astype(np.int16) - expected_codes)
-    return int(np.count_nonzero(differences.max(axis=1, initial=0) > CODE_TOLERANCE))

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.backends.tantivy_store.checksums import crc32
+from hybrid_search.backends.crc import crc32
 from hybrid_search.private_files import create_file
 
 ALIGNMENT = 64

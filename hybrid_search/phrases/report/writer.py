@@ -20,7 +20,6 @@ from hybrid_search.phrases.report.counts import (
     find_date_field,
     list_values,
 )
-from hybrid_search.phrases.report.page import build_page
 from hybrid_search.phrases.run import MiningSummary
 from hybrid_search.phrases.surroundings import Surroundings, read_sentence
 from hybrid_search.private_files import replace_file
@@ -72,6 +71,8 @@ def write_report(
     Raises:
         UsageError: If a file cannot be read or written.
     """
+    from hybrid_search.phrases.report.page import build_page  # jinja2, only if there is a report
+
     date_field = date_field or find_date_field(read_matches(matches_file))
     counts = count_matches(
         read_matches(matches_file),
