@@ -103,7 +103,7 @@ prove: $(VENV)/.dev
 
 # Kills, signals, a full disk, a broken encoder, a source that ends in a line, a server that is away: in the end every document once.
 soak: $(VENV)/.dev
-	$(BIN)/python -m tools.servers --servers "$${SERVERS:-opensearch-3.5.0}" --minutes 120 -- $(BIN)/python -m pytest -s -m long tests/ingest/test_soak.py tests/phrases/test_match_file.py
+	$(BIN)/python -m tools.servers --servers "$${SERVERS:-opensearch-3.5.0}" --minutes 120 -- $(BIN)/python -m pytest -s -m long tests/ingest/test_soak.py tests/topics/test_match_file.py
 
 # Exit status 1 if a fault ends in a signal, a traceback or a wrong answer, or if anything is lost.
 break: $(VENV)/.dev
@@ -140,7 +140,7 @@ test-export: .venv-export/.done
 	@touch $@
 
 test-ray: .venv-ray/.done
-	.venv-ray/bin/python -m pytest -m ray tests/ingest/test_ray.py tests/phrases/test_mining_on_ray.py
+	.venv-ray/bin/python -m pytest -m ray tests/ingest/test_ray.py tests/topics/test_mining_on_ray.py
 
 # Every evaluation whose weights and data are available; McPhraSy's embedder is trained first.
 papers: .venv-export/.done

@@ -8,10 +8,10 @@ Input: documents (JSON lines, tables, or another server's index) and phrases. Ou
 
 Modules in reading order: `api` and `client` (every call), `text` (documents, passages, spans),
 `encoder` (the model), `ingest` (documents into an index), `backends` (where indexes live), `search`
-(phrases to hits), `phrases` (every mention of a topic), `maintenance`, `observability`, `serve` and
-`agents` (over HTTP, and as tools), `retrievers` (for other frameworks), `cli`; `config` and
-`credentials` read the environment, `errors` has the exception hierarchy. The docstring of each
-package describes its modules.
+(phrases to hits), `topics` (every mention of a topic), `discover` (what is said, in groups),
+`maintenance`, `observability`, `serve` and `agents` (over HTTP, and as tools), `retrievers` (for
+other frameworks), `cli`; `config` and `credentials` read the environment, `errors` has the
+exception hierarchy. The docstring of each package describes its modules.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -34,14 +34,14 @@ from hybrid_search.errors import (
     UsageError,
     WorkerError,
 )
-from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.matches import Matches
-from hybrid_search.phrases.topic import Topic
-from hybrid_search.phrases.topics import Topics
 from hybrid_search.search.document_view import DocumentView
 from hybrid_search.search.hit import Hit, Span, TurnPlace
 from hybrid_search.search.query import QueryOptions
 from hybrid_search.search.result import Result
+from hybrid_search.topics.match import Match
+from hybrid_search.topics.matches import Matches
+from hybrid_search.topics.topic import Topic
+from hybrid_search.topics.topics import Topics
 
 if TYPE_CHECKING:
     from hybrid_search.async_client import AsyncClient

@@ -38,12 +38,12 @@ from benchmarks.quality.intent_labels import read_statements
 from benchmarks.quality.intent_topics import build_topics
 from hybrid_search import Topics, connect
 from hybrid_search.client import Client
+from hybrid_search.discover.clauses import normalize_rows
+from hybrid_search.discover.contexts import ContextReader, pool_words
+from hybrid_search.discover.discover import rank_groups, scan_clauses
+from hybrid_search.discover.groups import group_phrases
+from hybrid_search.discover.options import DiscoverOptions
 from hybrid_search.parameters import read_table
-from hybrid_search.phrases.grouping.clauses import normalize_rows
-from hybrid_search.phrases.grouping.contexts import ContextReader, pool_words
-from hybrid_search.phrases.grouping.discover import rank_groups, scan_clauses
-from hybrid_search.phrases.grouping.groups import group_phrases
-from hybrid_search.phrases.grouping_options import DiscoverOptions
 from hybrid_search.search.span_content import parse_layout, read_turns
 
 DATA = results.DATA / "calls_sgd"

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.phrases.match import Match
 from hybrid_search.search.calibration import Calibration
+from hybrid_search.topics.match import Match
 
 Turn = tuple[str, str, int]
 """Intent, call and number of a turn."""

@@ -15,12 +15,12 @@ import numpy as np
 from sklearn.metrics import log_loss
 
 from benchmarks.quality.intent_labels import JudgedMentions
-from hybrid_search.phrases.judging_queue import CandidateSample, JudgingQueue
-from hybrid_search.phrases.judging_run import LEAST_PROBABILITY
-from hybrid_search.phrases.logistic import calibration_error
-from hybrid_search.phrases.topic import Topic
-from hybrid_search.phrases.tuning import Tuning, tune
 from hybrid_search.search.calibration import Calibration
+from hybrid_search.topics.judging_queue import CandidateSample, JudgingQueue
+from hybrid_search.topics.judging_run import LEAST_PROBABILITY
+from hybrid_search.topics.logistic import calibration_error
+from hybrid_search.topics.topic import Topic
+from hybrid_search.topics.tuning import Tuning, tune
 
 JUDGMENTS = 20
 PRECISION = 0.9

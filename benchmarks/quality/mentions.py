@@ -45,13 +45,13 @@ from hybrid_search import connect
 from hybrid_search.encoder import Encoder
 from hybrid_search.encoder.base import span_prior
 from hybrid_search.encoder.model_folder import CALIBRATION
-from hybrid_search.phrases.logistic import fit_logistic
 from hybrid_search.search import calibration
 from hybrid_search.search.calibration import KEYS, MENTIONS, MOVED_MENTIONS, RANGES, Calibration
 from hybrid_search.search.result import LIKELY
 from hybrid_search.search.span_search import best_spans
 from hybrid_search.search.types import Scores
 from hybrid_search.text.words import contains_words
+from hybrid_search.topics.logistic import fit_logistic
 
 SHARE = 0.005
 """The share of mentions among the turns of a collection, as weighted here."""

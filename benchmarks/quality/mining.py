@@ -29,10 +29,10 @@ from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_m
 from benchmarks.quality.intent_topics import build_topics
 from benchmarks.quality.judging import MEASURED_FROM
 from hybrid_search import connect
-from hybrid_search.phrases.logistic import calibration_error, fit_logistic
-from hybrid_search.phrases.topic import Topic
 from hybrid_search.search.calibration import MENTIONS, MOVED_MENTIONS
 from hybrid_search.search.pipeline import match_encoder_to_index
+from hybrid_search.topics.logistic import calibration_error, fit_logistic
+from hybrid_search.topics.topic import Topic
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "calls_sgd"
 

@@ -20,9 +20,9 @@ from benchmarks.quality.intent_labels import Labels, Turn
 from benchmarks.quality.turns import score_bm25
 from benchmarks.quality.vectors import means
 from hybrid_search.encoder import Encoder
-from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.topic import Topic
 from hybrid_search.search.types import Scores
+from hybrid_search.topics.match import Match
+from hybrid_search.topics.topic import Topic
 
 # fmt: off
 KEYWORDS = {

@@ -25,19 +25,19 @@ from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_m
 from benchmarks.quality.intent_topics import build_topics
 from benchmarks.quality.judging import choose_as_judge
 from hybrid_search import Topics, connect
-from hybrid_search.phrases.judging_run import LEAST_PROBABILITY as LEAST_JUDGED
-from hybrid_search.phrases.match_file import Progress
-from hybrid_search.phrases.mention_calibration import MentionMap, MentionMaps
-from hybrid_search.phrases.missed_mentions import (
+from hybrid_search.topics.judging_run import LEAST_PROBABILITY as LEAST_JUDGED
+from hybrid_search.topics.match_file import Progress
+from hybrid_search.topics.mention_calibration import MentionMap, MentionMaps
+from hybrid_search.topics.missed_mentions import (
     LEAST_PROBABILITY,
     MissedMentions,
     count_log_odds,
     estimate_missed,
 )
-from hybrid_search.phrases.run import MiningSummary
-from hybrid_search.phrases.topic import Topic
-from hybrid_search.phrases.tuning import FEWEST, Tuning, fit_map
-from hybrid_search.phrases.types import UnlikelySpans
+from hybrid_search.topics.run import MiningSummary
+from hybrid_search.topics.topic import Topic
+from hybrid_search.topics.tuning import FEWEST, Tuning, fit_map
+from hybrid_search.topics.types import UnlikelySpans
 
 THRESHOLD = 0.5
 JUDGMENTS = (20, 40, 80)

@@ -10,18 +10,18 @@ import typer
 
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX
-from hybrid_search.errors import UsageError
-from hybrid_search.observability.escapes import blank_controls
-from hybrid_search.phrases.grouping_options import (
+from hybrid_search.discover.options import (
     SEED,
     DiscoverOptions,
     SimilarOptions,
     describe_distance,
 )
+from hybrid_search.errors import UsageError
+from hybrid_search.observability.escapes import blank_controls
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
-    from hybrid_search.phrases.grouping.types import (
+    from hybrid_search.discover.types import (
         Discovery,
         Occurrence,
         PhraseGroup,
@@ -147,7 +147,7 @@ def _cluster_topic(
     client: Client, topics: Path, topic: str, index: str | None, distance: float, seed: int
 ) -> list[PhraseGroup]:
     """Mine one topic, and group its mentions."""
-    from hybrid_search.phrases.topics import Topics
+    from hybrid_search.topics.topics import Topics
 
     matches = list(client.mine(Topics.load(topics).select([topic]), index=index or DEFAULT_INDEX))
     if not matches:

@@ -17,11 +17,11 @@ from hybrid_search.observability import logs
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
-    from hybrid_search.phrases.judging_queue import JudgingQueue
-    from hybrid_search.phrases.judgments import Judgment
-    from hybrid_search.phrases.match import Match
-    from hybrid_search.phrases.topics import Topics
     from hybrid_search.search.document_view import DocumentView
+    from hybrid_search.topics.judging_queue import JudgingQueue
+    from hybrid_search.topics.judgments import Judgment
+    from hybrid_search.topics.match import Match
+    from hybrid_search.topics.topics import Topics
 
 KEYS = {"y": "yes", "n": "no", "s": "skip", "u": "undo", "q": "quit"}
 HELP = "y(es), n(o), s(kip), u(ndo), q(uit)"
@@ -48,7 +48,7 @@ def judge(
     """
     from hybrid_search.api import connect
     from hybrid_search.cli.progress import mining_progress
-    from hybrid_search.phrases.topics import Topics
+    from hybrid_search.topics.topics import Topics
 
     loaded_topics = Topics.load(topics)
     if topic:
@@ -109,8 +109,8 @@ class _Session:
             )
 
     def _act(self, action: str, match: Match) -> None:
-        from hybrid_search.phrases.judging_queue import make_judgment
-        from hybrid_search.phrases.judgments import append_judgments
+        from hybrid_search.topics.judging_queue import make_judgment
+        from hybrid_search.topics.judgments import append_judgments
 
         if action == "undo":
             self._undo()
@@ -124,7 +124,7 @@ class _Session:
             self.written.append(judgment)
 
     def _undo(self) -> None:
-        from hybrid_search.phrases.judgments import remove_judgment
+        from hybrid_search.topics.judgments import remove_judgment
 
         step = self.queue.undo()
         if step is None:
@@ -144,7 +144,7 @@ class _Session:
             return None
 
     def _show(self, match: Match, view: DocumentView) -> None:
-        from hybrid_search.phrases.surroundings import read_neighbours, read_turn
+        from hybrid_search.topics.surroundings import read_neighbours, read_turn
 
         around, neighbours = read_turn(view, match), read_neighbours(view, match)
         (topic,) = self.topics.select([match.topic])

@@ -10,10 +10,10 @@ from hybrid_search.backends.server.match_index import MatchIndex
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.observability import logs
-from hybrid_search.phrases.match_upload import ReadDocuments, upload_matches
-from hybrid_search.phrases.run import MiningSummary
 from hybrid_search.search.document_view import DocumentView
 from hybrid_search.search.open_document import join_contents
+from hybrid_search.topics.match_upload import ReadDocuments, upload_matches
+from hybrid_search.topics.run import MiningSummary
 
 Upload = Callable[[Path, MiningSummary, str | None], None]
 """Uploads the matches file of a complete run, with the time from a metadata field."""

@@ -15,7 +15,7 @@ from hybrid_search.parameters import Parameter
 
 if TYPE_CHECKING:
     from hybrid_search.cli.report_options import ReportOptions
-    from hybrid_search.phrases.run import MiningSummary
+    from hybrid_search.topics.run import MiningSummary
 
 EXIT_DAMAGED = 1
 
@@ -97,7 +97,7 @@ def mine(
     from hybrid_search.cli.mining_job import MiningJob
     from hybrid_search.cli.report_options import ReportOptions
     from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
-    from hybrid_search.phrases.topics import Topics
+    from hybrid_search.topics.topics import Topics
 
     out, form, to_index = output["out"], output["output_format"], output["to_index"]
     shard, since = workers["shard"], output["since"]
@@ -121,7 +121,7 @@ def mine(
 def _check(output: Output, page: "ReportOptions", shard: str | None) -> None:
     """Raise UsageError if options contradict each other."""
     from hybrid_search.cli.match_upload import check_upload
-    from hybrid_search.phrases import match_formats
+    from hybrid_search.topics import match_formats
 
     out, form, to_index = output["out"], output["output_format"], output["to_index"]
     match_formats.check_format(form, out)
@@ -136,7 +136,7 @@ def _check(output: Output, page: "ReportOptions", shard: str | None) -> None:
 
 def _show(summary: "MiningSummary", out: Path | None) -> None:
     """Print the summary, for people on standard error and for programs on standard output."""
-    from hybrid_search.phrases.run import format_summary, format_topics
+    from hybrid_search.topics.run import format_summary, format_topics
 
     logs.log_or_print(
         f"{format_summary(summary)}, in {summary.seconds:.1f} s", extra=summary.to_full_dict()

@@ -12,13 +12,13 @@ from hybrid_search.cli.progress import mining_progress
 from hybrid_search.client import Client
 from hybrid_search.ingest.shards import Shard
 from hybrid_search.observability.escapes import blank_controls, escape_json
-from hybrid_search.phrases import run
-from hybrid_search.phrases.match_file import MatchFile
-from hybrid_search.phrases.run import MiningSummary
-from hybrid_search.phrases.since import begin_mark, find_start, write_mark
-from hybrid_search.phrases.topics import Topics
-from hybrid_search.phrases.tuning import read_tuning
-from hybrid_search.phrases.types import MinedBlock
+from hybrid_search.topics import run
+from hybrid_search.topics.match_file import MatchFile
+from hybrid_search.topics.run import MiningSummary
+from hybrid_search.topics.since import begin_mark, find_start, write_mark
+from hybrid_search.topics.topics import Topics
+from hybrid_search.topics.tuning import read_tuning
+from hybrid_search.topics.types import MinedBlock
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from hybrid_search.ingest.summary import Summary, format_summary
 from hybrid_search.observability import logs
 
 if TYPE_CHECKING:
-    from hybrid_search.phrases.run import MiningSummary
+    from hybrid_search.topics.run import MiningSummary
 
 LINE_SECONDS = 5.0
 
@@ -47,7 +47,7 @@ def progress(total_bytes: int | None) -> Iterator[Callable[[Summary], None]]:
 @contextmanager
 def mining_progress(documents: int) -> Iterator[Callable[[MiningSummary], None]]:
     """Yield a function that shows the summary of a mining run over this many documents."""
-    from hybrid_search.phrases.run import format_summary
+    from hybrid_search.topics.run import format_summary
 
     with _show(documents, format_summary, lambda summary: summary.progress.documents) as report:
         yield report

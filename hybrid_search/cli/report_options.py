@@ -9,8 +9,8 @@ from pathlib import Path
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.shards import Shard
-from hybrid_search.phrases.report import writer
-from hybrid_search.phrases.run import MiningSummary
+from hybrid_search.topics.report import writer
+from hybrid_search.topics.run import MiningSummary
 
 
 @dataclass(frozen=True, slots=True)

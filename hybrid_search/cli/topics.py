@@ -13,7 +13,7 @@ from hybrid_search.cli import options
 from hybrid_search.config import ModelOptions
 
 if TYPE_CHECKING:
-    from hybrid_search.phrases.topic_distances import PhrasePair, TopicDistances
+    from hybrid_search.topics.topic_distances import PhrasePair, TopicDistances
 
 
 class Action(StrEnum):
@@ -37,7 +37,7 @@ def topics(
     other: mentions of the one are then found for the other as well.
     """
     from hybrid_search.api import connect
-    from hybrid_search.phrases.topics import Topics
+    from hybrid_search.topics.topics import Topics
 
     loaded_topics = Topics.load(file)
     with connect("memory:", **model) as client:

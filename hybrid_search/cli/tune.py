@@ -12,8 +12,8 @@ from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.search.query import DEFAULTS
 
 if TYPE_CHECKING:
-    from hybrid_search.phrases.alpha_tuning import TunedAlpha
-    from hybrid_search.phrases.tuning import TunedMap, Tuning
+    from hybrid_search.topics.alpha_tuning import TunedAlpha
+    from hybrid_search.topics.tuning import TunedMap, Tuning
 
 BAR_COLUMNS = 20
 """Length of the bar of a reliability plot if all answers are yes."""
@@ -62,7 +62,7 @@ def _show(tuning: Tuning) -> None:
 
 
 def _show_no_map(tuning: Tuning) -> None:
-    from hybrid_search.phrases.tuning import FEWEST, FEWEST_OF_TOPIC, FEWEST_TOPICS
+    from hybrid_search.topics.tuning import FEWEST, FEWEST_OF_TOPIC, FEWEST_TOPICS
 
     are_of_few = tuning.judgments >= FEWEST and tuning.judged_topics < FEWEST_TOPICS
     few = f"about too few topics ({tuning.judged_topics})" if are_of_few else "too few"

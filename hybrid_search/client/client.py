@@ -1,19 +1,28 @@
 """`Client`: one backend and one encoder, with a method for every operation.
 
-Modules for ingestion are imported when an ingest starts, to keep the first query fast.
+A method checks its parameters, chooses the encoder of the index, and calls the function of another
+package that does the work. Modules that only one method needs are imported inside it, to keep the
+first query fast.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from hybrid_search.client.admin import codes_of, policy_of
-from hybrid_search.client.grouping import PhraseGrouping
+from hybrid_search import backends
+from hybrid_search.backends.types import IndexInfo, IndexSpec
+from hybrid_search.client.encoders import ClientEncoders
+from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY, DEFAULT_SAMPLE, Settings
+from hybrid_search.discover.options import DiscoverOptions, SimilarOptions
+from hybrid_search.encoder import Encoder
 from hybrid_search.encoder.base import span_prior
-from hybrid_search.errors import InputError, UsageError
+from hybrid_search.errors import IndexMissingError, InputError, UsageError
 from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.options import (
     IngestOptions,
@@ -28,23 +37,60 @@ from hybrid_search.search import open_document, phrase_vector, pipeline, span_se
 from hybrid_search.search.calibration import SCORE, Calibration
 from hybrid_search.search.document_view import DocumentView
 from hybrid_search.search.hit import Span
-from hybrid_search.search.query import DocumentOptions, Query, QueryOptions, SpanOptions
+from hybrid_search.search.query import PARAMETERS, DocumentOptions, Query, QueryOptions, SpanOptions
 from hybrid_search.search.result import Result
+from hybrid_search.text import window_policy
+from hybrid_search.text.residual_codes import DEFAULT_BITS, check_bits
 from hybrid_search.text.types import Document
+from hybrid_search.topics.match import Match
+from hybrid_search.topics.topics import Topics, TopicSource
 
 if TYPE_CHECKING:
+    from hybrid_search.discover.phrase_source import PhraseSource
+    from hybrid_search.discover.types import Discovery, PhraseGroup, SimilarPhrase
     from hybrid_search.ingest.checkpoint import Checkpoint
     from hybrid_search.ingest.sources.python_objects import ArrowStream
     from hybrid_search.ingest.summary import Summary
     from hybrid_search.ingest.types import SourceLine
+    from hybrid_search.maintenance.plan.estimate import Plan
+    from hybrid_search.maintenance.verify.report import Verification
+    from hybrid_search.topics.judging_queue import JudgingQueue
+    from hybrid_search.topics.run import ReportMining
+    from hybrid_search.topics.topic_distances import TopicDistances
+    from hybrid_search.topics.tuning import Tuning
+    from hybrid_search.topics.types import MinedBlock
 
 
-class Client(PhraseGrouping):
-    """A client with queries, ingestion, and the methods of its base classes.
+class Client:
+    """An index store and an encoder, with every operation on them.
 
     Open it with `hybrid_search.connect`, in a ``with`` block, which closes it. The encoder is
     loaded on first use. Every call may raise `HybridSearchError`.
+
+    Attributes:
+        backend: The underlying store, for programs that build on `hybrid_search.backends.base`.
     """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.backend = backends.open_backend(settings.url, settings.access)
+        self._encoders = ClientEncoders(settings)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what is open; the next call opens it again."""
+        self._encoders.close()
+        self.backend.close()
+
+    @property
+    def encoder(self) -> Encoder:
+        """Return the encoder, with vectors of the dimension that this client's new indexes have."""
+        return self._encoders.default
 
     @expand_options(QueryOptions)
     def query(self, phrase: str | Sequence[str], **options: Unpack[QueryOptions]) -> Result:
@@ -72,13 +118,6 @@ class Client(PhraseGrouping):
         return pipeline.search(
             self.backend, encoders.full, encoders.load_calibration, query, self._find_tuned_map
         )
-
-    def _find_tuned_map(self, fingerprint: str, phrases: Sequence[str]) -> Calibration | None:
-        if self._settings.tuning is None:
-            return None
-        from hybrid_search.phrases.mention_calibration import find_query_map
-
-        return find_query_map(self._settings.tuning, fingerprint, phrases)
 
     @expand_options(DocumentOptions)
     def open_document(
@@ -112,26 +151,6 @@ class Client(PhraseGrouping):
         return open_document.score_document(
             self.backend, encoders.full, encoders.load_calibration, document_id, query
         )
-
-    @expand_options(QueryOptions)
-    def requests(
-        self, phrase: str, **options: Unpack[QueryOptions]
-    ) -> list[tuple[str, dict[str, Any]]]:
-        """Return the path and body of each search request that `query` sends to a server.
-
-        Args:
-            phrase: The phrase.
-            **options: The parameters of a query; not all of them change its requests.
-
-        Raises:
-            UsageError: If a value is not allowed, or the index is not on a server.
-
-        >>> with hybrid_search.connect("opensearch+https://HOST") as client:  # doctest: +SKIP
-        ...     [path for path, body in client.requests("money back")]
-        ['/calls/_search', '/calls/_search']
-        """
-        query = Query(phrase, **options)
-        return pipeline.requests(self.backend, self._encoders_of(query.index).full, query)
 
     @expand_options(SpanOptions)
     def best_spans(
@@ -189,6 +208,26 @@ class Client(PhraseGrouping):
         True
         """
         return phrase_vector.similarity(self.encoder, a, b, context1, context2)
+
+    @expand_options(QueryOptions)
+    def requests(
+        self, phrase: str, **options: Unpack[QueryOptions]
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """Return the path and body of each search request that `query` sends to a server.
+
+        Args:
+            phrase: The phrase.
+            **options: The parameters of a query; not all of them change its requests.
+
+        Raises:
+            UsageError: If a value is not allowed, or the index is not on a server.
+
+        >>> with hybrid_search.connect("opensearch+https://HOST") as client:  # doctest: +SKIP
+        ...     [path for path, body in client.requests("money back")]
+        ['/calls/_search', '/calls/_search']
+        """
+        query = Query(phrase, **options)
+        return pipeline.requests(self.backend, self._encoders_of(query.index).full, query)
 
     @expand_options(ObjectOptions)
     def ingest(
@@ -305,14 +344,541 @@ class Client(PhraseGrouping):
         spec = self._spec(options.index)
         options = replace(
             options,
-            policy=options.policy or policy_of(spec),
-            codes=options.codes or codes_of(spec),
+            policy=options.policy or (spec.policy if spec else DEFAULT_POLICY),
+            codes=options.codes or (spec.codes if spec else DEFAULT_BITS),
             rejects=options.find_rejects(self._settings.url),
         )
         encoders = self._encoders.for_spec(spec)
         executor = encoders.acquire_executor(options.executor, options.workers, spec)
         with executor as encoder:
             return ingest(lines, self.backend, encoder, options)
+
+    def mine(
+        self,
+        topics: TopicSource,
+        *,
+        index: str = DEFAULT_INDEX,
+        engine: str = LOCAL,
+        workers: int | None = None,
+        feedback: int = 0,
+    ) -> Iterator[Match]:
+        """Yield every mention of the given topics in an index, document by document.
+
+        Every span of every passage is compared with every phrase. Each clause counts as at most one
+        mention of a topic, represented by its best span.
+
+        Args:
+            topics: The topics, in any form that `hybrid_search.Topics.load` accepts: a file, or
+                dicts.
+            index: The index.
+            engine: Where to score spans: ``local``, or ``ray`` for the actors of a Ray cluster.
+            workers: How many actors to start in the cluster (default: one per core).
+            feedback: Before mining, move each phrase towards the best spans of this many documents
+                that it finds in the index, 0 to 100: 10 is usual, 0 turns it off.
+
+        Raises:
+            UsageError: If a topic is not valid, or names a metadata field that is not in the index.
+            IndexMissingError: If there is no such index.
+            ModelError: If the index was written with another model.
+
+        >>> topics = [{"name": "refund", "phrases": ["I want my money back"]}]
+        >>> with hybrid_search.connect() as client:
+        ...     next(client.mine(topics)).text
+        "I'd like my money back"
+        """
+        blocks = self.mine_blocks(
+            topics, index=index, engine=engine, workers=workers, feedback=feedback
+        )
+        for block in blocks:
+            yield from block.matches
+
+    def mine_blocks(
+        self,
+        topics: TopicSource,
+        *,
+        index: str = DEFAULT_INDEX,
+        after: Any = None,
+        shard: Shard = ALL_DOCUMENTS,
+        engine: str = LOCAL,
+        workers: int | None = None,
+        feedback: int = 0,
+        written_since: datetime | None = None,
+        count_unlikely: bool = False,
+    ) -> Iterator[MinedBlock]:
+        """Yield the matches of `mine` in blocks, each with the progress of the run.
+
+        Args:
+            topics: As in `mine`.
+            index: As in `mine`.
+            after: The `position` of a block of an earlier run; mining resumes after it.
+            shard: Mine only the documents of this shard.
+            engine: As in `mine`.
+            workers: As in `mine`.
+            feedback: As in `mine`.
+            written_since: Mine only documents written at this time or later. Servers only.
+            count_unlikely: Also count spans below the thresholds, to estimate how many mentions are
+                missed.
+
+        Returns:
+            The blocks; the last one has the number of documents and passages mined.
+
+        >>> topics = [{"name": "refund", "phrases": ["I want my money back"]}]
+        >>> with hybrid_search.connect() as client:
+        ...     list(client.mine_blocks(topics))[-1].documents
+        5
+        """
+        from hybrid_search.topics import mining
+        from hybrid_search.topics.scoring import choose_scoring
+
+        PARAMETERS["feedback"].convert(feedback)
+        valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
+        encoders = self._encoders_of(index)
+        return mining.mine(
+            self.backend,
+            encoders.full,
+            encoders.load_calibration,
+            valid_topics,
+            index,
+            after,
+            shard,
+            choose_scoring(engine, workers),
+            feedback,
+            written_since,
+            count_unlikely=count_unlikely,
+        )
+
+    def check_topics(self, topics: TopicSource) -> list[TopicDistances]:
+        """Return the distances between the phrases of topics, topic by topic.
+
+        Args:
+            topics: As in `mine`. No index is used.
+
+        Raises:
+            UsageError: If a topic is not valid, or a phrase has no word.
+
+        >>> topics = [{"name": name, "phrases": [name]} for name in ("refund", "money back")]
+        >>> with hybrid_search.connect() as client:
+        ...     client.check_topics(topics)[0].nearest_other.other
+        'money back'
+        """
+        from hybrid_search.topics.topic_distances import measure_distances
+
+        valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
+        return measure_distances(self.encoder, valid_topics)
+
+    def queue_judging(
+        self,
+        topics: TopicSource,
+        judgments: str | Path | None = None,
+        *,
+        index: str = DEFAULT_INDEX,
+        report: ReportMining | None = None,
+    ) -> JudgingQueue:
+        """Return a queue of spans to judge, most informative first.
+
+        Mines the index with a low threshold, and draws a sample of each topic's spans.
+
+        Args:
+            topics: As in `mine`.
+            judgments: A file of judgments, which need not exist. Spans judged there are not queued
+                again.
+            index: The index.
+            report: Called with the progress of the mining run.
+
+        Raises:
+            UsageError: If a topic or a line of the file is not valid.
+
+        >>> topics = [{"name": "refund", "phrases": ["I want my money back"]}]
+        >>> with hybrid_search.connect() as client:
+        ...     queue = client.queue_judging(topics)
+        >>> queue.choose().topic
+        'refund'
+        """
+        from hybrid_search.topics.judging_run import build_queue
+        from hybrid_search.topics.judgments import read_judgments
+
+        path = Path(judgments) if judgments is not None else None
+        earlier = read_judgments(path) if path and path.exists() else []
+        loaded_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
+        open_blocks = partial(self.mine_blocks, index=index)
+        return build_queue(open_blocks, loaded_topics, earlier, report)
+
+    def tune(
+        self, topics: str | Path, judgments: str | Path, *, index: str = DEFAULT_INDEX
+    ) -> Tuning:
+        """Fit the probabilities of topics to judgments; `mine` uses them from then on.
+
+        Args:
+            topics: A file of topics. The probabilities are written next to it, e.g.
+                ``topics.tuned.json`` for ``topics.yaml``.
+            judgments: A file of judgments, in the format of `hybrid_search.topics.judgments`.
+            index: The index with the judged spans.
+
+        Returns:
+            The map of each topic with enough judgments, one map for all other topics, and the alpha
+            at which queries for the topics rank the judged documents best.
+
+        Raises:
+            UsageError: If a file is not valid, or all judgments have the same answer.
+
+        >>> with hybrid_search.connect() as client:  # doctest: +SKIP
+        ...     client.tune("topics.yaml", "judgments.jsonl").others.judgments
+        120
+        """
+        from hybrid_search.topics.judgments import read_judgments
+        from hybrid_search.topics.tune_run import tune_topics
+
+        encoders = self._encoders_of(index)
+        return tune_topics(
+            self.backend,
+            encoders.full,
+            encoders.load_calibration,
+            Topics.load(topics),
+            read_judgments(Path(judgments)),
+            index,
+        )
+
+    def similar(
+        self, phrase: str, *, index: str = DEFAULT_INDEX, **options: Unpack[SimilarOptions]
+    ) -> list[SimilarPhrase]:
+        """Return the different wordings of a phrase in an index, nearest first.
+
+        Every span of every passage is compared with the phrase. Each clause counts once, by its
+        best span.
+
+        Args:
+            phrase: The phrase.
+            **options: Which wordings.
+            index: The index.
+
+        Returns:
+            The wordings, each with its number of clauses and documents, and the nearest example.
+
+        Raises:
+            UsageError: If a value is not allowed, or a field is not in the index.
+            IndexMissingError: If there is no such index.
+            ModelError: If the index was written with another model.
+
+        >>> with hybrid_search.connect() as client:
+        ...     wording = client.similar("put the money back on my card")[0]
+        >>> wording.text, wording.documents, wording.example.id
+        ("I'd like my money back", 1, 'shop-001')
+        """
+        from hybrid_search.discover import similar
+
+        encoders = self._encoders_of(index)
+        return similar.find_similar_phrases(self.backend, encoders.full, index, phrase, options)
+
+    def cluster(
+        self,
+        source: PhraseSource,
+        *,
+        index: str | None = None,
+        topic: str | None = None,
+        distance: float = 0.4,
+        seed: int = 0,
+    ) -> list[PhraseGroup]:
+        """Group phrases or mentions, and name each group. Needs the extra ``cluster``.
+
+        The vector of a phrase is its mean over the contexts in which it is said. For matches these
+        are the places where they were found; for phrases, every place in the index with the same
+        words.
+
+        Args:
+            source: A file of matches if its name ends in ``.jsonl``, otherwise a file with one
+                phrase per line. Or an iterable of phrases, or of the matches that `mine` yields.
+            index: The index to read contexts from. Without one, phrases are encoded alone, and
+                matches are looked up in the default index.
+            topic: Group only the matches of this topic.
+            distance: The largest mean distance (1 - cosine) between members of a group, 0 to 2.
+            seed: Seed of the sample that is drawn if there are more than 5,000 different wordings.
+
+        Returns:
+            All groups, largest first.
+
+        Raises:
+            UsageError: If a value or a line of the file is not allowed.
+            IndexMissingError: If there is no such index.
+            MissingExtraError: If scikit-learn is not installed.
+
+        >>> phrases = ["I want a refund", "give me my money back", "please hold the line"]
+        >>> with hybrid_search.connect() as client:
+        ...     [group.count for group in client.cluster(phrases, distance=0.6)]
+        [2, 1]
+        """
+        from hybrid_search.discover import cluster
+        from hybrid_search.discover.phrase_source import read_source
+
+        phrases = read_source(source, topic)
+        if phrases.mentions and index is None:
+            index = DEFAULT_INDEX
+        encoders = self._encoders if index is None else self._encoders_of(index)
+        return cluster.cluster(self.backend, encoders.full, index, phrases, distance, seed)
+
+    @expand_options(DiscoverOptions)
+    def discover(
+        self,
+        topics: TopicSource | None = None,
+        *,
+        index: str = DEFAULT_INDEX,
+        **options: Unpack[DiscoverOptions],
+    ) -> Discovery:
+        """Return groups of frequent clauses that no topic covers. Needs the extra ``cluster``.
+
+        Clauses that are not mentions of a topic are grouped. A group is ranked by its number of
+        documents, capped at its number of different wordings, and lower if it is close to a topic.
+
+        Args:
+            topics: The known topics, as in `mine`; None for no topics.
+            **options: What is looked at, and how it is grouped.
+            index: The index.
+
+        Returns:
+            The groups, the share of documents they were computed from, and how many wordings were
+            compared with each other.
+
+        Raises:
+            UsageError: If a value is not allowed, a topic is not valid, or a field is not in the
+                index.
+            IndexMissingError: If there is no such index.
+            ModelError: If the index was written with another model, or the model does not predict
+                clause boundaries.
+            MissingExtraError: If scikit-learn is not installed.
+
+        >>> with hybrid_search.connect() as client:
+        ...     discovery = client.discover(speakers=["customer"], groups=5)
+        >>> len(discovery.groups), discovery.sampled
+        (5, 1.0)
+        """
+        from hybrid_search.discover import discover
+
+        known = topics if topics is None or isinstance(topics, Topics) else Topics.load(topics)
+        encoders = self._encoders_of(index)
+        return discover.discover(
+            self.backend, encoders.full, encoders.load_calibration, index, known, options
+        )
+
+    def setup(
+        self,
+        index: str = DEFAULT_INDEX,
+        *,
+        policy: str = DEFAULT_POLICY,
+        codes: int = DEFAULT_BITS,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create an empty index for this model, unless it exists.
+
+        Args:
+            index: The name of the index.
+            policy: Which spans become vectors.
+            codes: The bits in which a number of a stored vector is kept: 2, 3, 4 or 8.
+            options: Server options, see `hybrid_search.backends.index_options`.
+
+        Raises:
+            UsageError: If the store does not support these options, or there are no such codes.
+
+        >>> with hybrid_search.connect("memory:") as client:
+        ...     client.setup("notes")
+        ...     client.indexes()
+        ['notes']
+        """
+        window_policy.parse(policy)
+        earlier = self._spec(index)
+        index_encoder = self._encoders.for_spec(earlier).truncated_to(earlier)
+        spec = IndexSpec.from_encoder(index_encoder.info, policy, check_bits(codes))
+        self.backend.create_index(index, spec, options or {})
+
+    def describe(self, index: str = DEFAULT_INDEX) -> IndexInfo:
+        """Return the spec and fields of an index, and its numbers of documents, passages, spans.
+
+        >>> with hybrid_search.connect() as client:
+        ...     client.describe("calls").fields["sector"]
+        'string'
+        """
+        return self.backend.describe_index(index)
+
+    def indexes(self) -> list[str]:
+        """Return the names of all indexes, sorted.
+
+        >>> with hybrid_search.connect() as client:
+        ...     client.indexes()
+        ['calls']
+        """
+        return self.backend.list_indexes()
+
+    def delete(self, ids: Sequence[str], *, index: str = DEFAULT_INDEX) -> int:
+        """Return how many documents of these ids there were, after deleting them.
+
+        >>> with hybrid_search.connect() as client:
+        ...     client.delete(["no such call"])
+        0
+        """
+        spec, _ = self.backend.read_head(index)
+        with self.backend.writer(index, spec) as writer:
+            return writer.delete(list(ids))
+
+    def drop(self, index: str) -> None:
+        """Remove an index and all in it.
+
+        >>> with hybrid_search.connect("memory:") as client:
+        ...     client.setup("notes")
+        ...     client.drop("notes")
+        """
+        self.backend.drop_index(index)
+
+    def reindex(
+        self,
+        index: str = DEFAULT_INDEX,
+        lines: Iterable[SourceLine] | None = None,
+        *,
+        rejects: str | Path | None = None,
+        policy: str | None = None,
+        options: Mapping[str, str] | None = None,
+        keep: bool = False,
+        report: Report = ignore_report,
+    ) -> Summary:
+        """Replace an index with a new version of it, atomically.
+
+        Args:
+            index: The index.
+            lines: JSON lines of all documents, to be encoded. Without them passages are copied.
+            rejects: As in `ingest`.
+            policy: The policy of the new version (default: that of the old one).
+            options: Options of the new version; others stay as they were.
+            keep: Keep the old version.
+            report: Called with the summary so far.
+
+        Returns:
+            How many documents the new version has.
+
+        Raises:
+            UsageError: If the index is in memory, or is embedded and to be kept or given options.
+            IndexStoreError: If a document was rejected or counts differ; the index stays as it was.
+
+        >>> with hybrid_search.connect("opensearch+https://HOST") as client:  # doctest: +SKIP
+        ...     client.reindex("calls", policy="4/1").documents
+        88
+        """
+        from hybrid_search.ingest.rejects import default_rejects_path
+        from hybrid_search.maintenance import reindex
+
+        if lines is None:
+            spec = self._spec(index)
+            if spec:  # so that the stored codes can be read
+                self._encoders.for_spec(spec).load_codebook(spec.dimension)
+            return reindex.copy_index(self.backend, index, policy, options or {}, report, keep=keep)
+        spec = self._spec(index)
+        rejects_path = Path(rejects or default_rejects_path(self._settings.url, index))
+        return reindex.ingest_new_version(
+            self.backend,
+            self._encoders.for_spec(spec).for_new_version(spec),
+            index,
+            lines,
+            rejects_path,
+            policy or (spec.policy if spec else DEFAULT_POLICY),
+            (spec.codes if spec else DEFAULT_BITS),
+            options or {},
+            report,
+            keep=keep,
+        )
+
+    def verify(
+        self,
+        index: str = DEFAULT_INDEX,
+        *,
+        sample: int = DEFAULT_SAMPLE,
+        full: bool = False,
+        repair: bool = False,
+    ) -> Verification:
+        """Return the faults of an index: passages that are missing, damaged or encoded otherwise.
+
+        Args:
+            index: The index. It is not changed without `repair`.
+            sample: How many documents, evenly spread, to encode again and compare.
+            full: Also read all word codes, and compare the graphs with them.
+            repair: First make damaged graphs again from word codes, and encode documents with
+                damaged codes again from their stored text. Implies `full`.
+
+        Raises:
+            IndexMissingError: If there is no such index.
+            ModelError: If the index was written with another model.
+
+        >>> with hybrid_search.connect() as client:
+        ...     client.verify(sample=1).is_sound
+        True
+        """
+        from hybrid_search.maintenance import verify
+
+        salvage = verify.salvage_file(self.backend, index) if repair else None
+        spec, _ = self.backend.read_head(index)
+        encoder = self._encoders.for_spec(spec).truncated_to(spec)
+        return verify.verify(
+            self.backend, encoder, index, sample, full=full, repair=repair, salvage=salvage
+        )
+
+    def plan_lines(
+        self,
+        lines: Iterable[SourceLine],
+        *,
+        documents: int | None = None,
+        index: str | None = None,
+        policy: str | None = None,
+    ) -> Plan:
+        """Return an estimate of the space and time that indexing takes, based on sample documents.
+
+        Args:
+            lines: JSON lines of sample documents.
+            documents: How many documents there will be (default: the number in `index`, else in the
+                sample).
+            index: Take the policy, vectors and number of documents from this index.
+            policy: The span policy to plan for.
+
+        Raises:
+            UsageError: If no line is a document that contains a word.
+
+        >>> line = SourceLine("calls.jsonl", 1, b'{"id": "a", "text": "My money back."}')
+        >>> with hybrid_search.connect() as client:
+        ...     client.plan_lines([line], documents=1_000_000).load.documents
+        1000000
+        """
+        from hybrid_search.maintenance.plan import estimate
+
+        info = self.describe(index) if index else None
+        spec = info.spec if info else None
+        encoders = self._encoders.for_spec(spec)
+        return estimate.plan_lines(
+            encoders.truncated_to(spec),
+            lines,
+            policy or (spec.policy if spec else DEFAULT_POLICY),
+            documents or (info.documents if info else 0),
+            on_gpu=encoders.full.info.is_accelerated,
+        )
+
+    def _find_tuned_map(self, fingerprint: str, phrases: Sequence[str]) -> Calibration | None:
+        if self._settings.tuning is None:
+            return None
+        from hybrid_search.topics.mention_calibration import find_query_map
+
+        return find_query_map(self._settings.tuning, fingerprint, phrases)
+
+    def _encoders_of(self, index: str) -> ClientEncoders:
+        """Return the encoders with which an index is searched.
+
+        Reads the index head only if there is a choice of models.
+        """
+        if not self._encoders.may_choose:
+            return self._encoders
+        return self._encoders.for_spec(self.backend.read_head(index)[0])
+
+    def _spec(self, index: str) -> IndexSpec | None:
+        """Return the spec of an index, None if there is no such index."""
+        try:
+            return self.backend.read_head(index)[0]
+        except IndexMissingError:
+            return None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._settings.url!r})"
 
 
 def _build_document(text: str | Sequence[str | Mapping[str, Any]]) -> Document:
@@ -326,7 +892,6 @@ def _build_document(text: str | Sequence[str | Mapping[str, Any]]) -> Document:
     from hybrid_search.ingest import document_parser  # imports pydantic, so only when needed
 
     try:
-        data = json.dumps({"id": "-", "turns": list(text)}).encode()
-        return document_parser.parse(data)[0]
+        return document_parser.parse(json.dumps({"id": "-", "turns": list(text)}).encode())[0]
     except (TypeError, ValueError, InputError) as error:
         raise UsageError(f"text is no text and no list of turns: {error}") from error

@@ -11,9 +11,9 @@ from hybrid_search.async_client import AsyncClient
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.parameters import check_text
-from hybrid_search.phrases.types import MinedBlock
 from hybrid_search.serve.gate import Gate
 from hybrid_search.serve.problems import Problem, dump_json
+from hybrid_search.topics.types import MinedBlock
 
 JSON_LINES_TYPE = "application/x-ndjson"
 

@@ -10,10 +10,6 @@ import hybrid_search
 from hybrid_search import api
 from hybrid_search.client import Client
 from hybrid_search.parameters import check_choice
-from hybrid_search.phrases.judgments import Judgment
-from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.topic import Topic
-from hybrid_search.phrases.topic_file import describe_topic
 from hybrid_search.search.document_view import DocumentView, PassageScores
 from hybrid_search.search.hit import Hit, Span, TurnPlace
 from hybrid_search.search.result import LIKELY
@@ -26,6 +22,10 @@ from hybrid_search.serve.signatures import (
     describe_parameters,
     read_descriptions,
 )
+from hybrid_search.topics.judgments import Judgment
+from hybrid_search.topics.match import Match
+from hybrid_search.topics.topic import Topic
+from hybrid_search.topics.topic_file import describe_topic
 
 EXAMPLE_DOCUMENT = "shop-001"
 """The id of a call in the bundled sample."""

@@ -92,7 +92,7 @@ def cluster_phrases(scores: Floats, phrases: int, k: int) -> Ints:
 
     `scores` are the similarities of all pairs in the order of `itertools.combinations`.
     """
-    from hybrid_search.phrases.grouping.linkage import cluster_distances  # needs scikit-learn
+    from hybrid_search.discover.linkage import cluster_distances  # needs scikit-learn
 
     distances = np.zeros((phrases, phrases))
     distances[np.triu_indices(phrases, 1)] = float(scores.max()) - scores.astype(np.float64)

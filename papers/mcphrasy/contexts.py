@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from heapq import heappush, heapreplace
 
-from hybrid_search.phrases.grouping.word_tree import WordTree, find_words
+from hybrid_search.discover.word_tree import WordTree, find_words
 
 MOST = 300
 """Contexts of a phrase, the paper's m; it gained little beyond 100."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from hybrid_search.phrases.grouping.word_tree import split_words
+from hybrid_search.discover.word_tree import split_words
 from papers.mcphrasy import choice, clusters, groups, ppdb, wordnet
 
 

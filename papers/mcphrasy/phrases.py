@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from hybrid_search.phrases.grouping.word_tree import split_words
+from hybrid_search.discover.word_tree import split_words
 from papers.mcphrasy.contexts import BREAK, MOST_WORDS
 
 LENGTHS = (2, 3)

@@ -14,7 +14,7 @@ from hybrid_search import AsyncClient, api, connect
 from hybrid_search.agents.tools import MAX_MATCHES, list_tools
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
-from hybrid_search.phrases.topic_file import KEYS
+from hybrid_search.topics.topic_file import KEYS
 from tests.helpers.cli import run_cli
 
 TOPIC = {"name": "refund", "phrases": ["put the money back on my card"]}

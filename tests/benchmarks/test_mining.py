@@ -12,9 +12,9 @@ from benchmarks.quality.discover import Turns
 from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_mentions
 from benchmarks.speed import mining as mining_speed
 from hybrid_search import Topics, connect
-from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.topic import Topic
 from hybrid_search.search.calibration import Calibration
+from hybrid_search.topics.match import Match
+from hybrid_search.topics.topic import Topic
 from tests.helpers.tiny_encoder import TinyEncoder
 
 MODEL = "0123456789abcdef-288"

@@ -11,7 +11,7 @@ import pytest
 
 from hybrid_search.client import Client
 from hybrid_search.encoder import SHIPPED
-from hybrid_search.phrases.judgments import read_judgments
+from hybrid_search.topics.judgments import read_judgments
 from tests.browser.conftest import HOSTILE, MARKUP
 from tests.helpers.service import RunningService
 

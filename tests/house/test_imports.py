@@ -24,7 +24,8 @@ LAYERS = (
     {"encoder"},
     {"backends", "cluster"},
     {"search", "ingest"},
-    {"maintenance", "phrases"},
+    {"maintenance", "topics"},
+    {"discover"},
     {"client"},
     {"api"},
     {"async_client"},
@@ -103,12 +104,12 @@ ALLOWED_IMPORTERS = {
     "urllib3": {"backends.server.transport.client", "backends.server.transport.limits"},
     "botocore": {"backends.server.transport.sigv4"},
     "charset_normalizer": {"ingest.sources.encodings"},
-    "pyarrow": {"ingest.sources.arrow_tables", "phrases.match_parquet", "phrases.matches"},
-    "sklearn": {"phrases.grouping.linkage"},
-    "jinja2": {"phrases.report.page"},
-    "markupsafe": {"phrases.report.page"},
+    "pyarrow": {"ingest.sources.arrow_tables", "topics.match_parquet", "topics.matches"},
+    "sklearn": {"discover.linkage"},
+    "jinja2": {"topics.report.page"},
+    "markupsafe": {"topics.report.page"},
     "webvtt": {"ingest.sources.formats.subtitles"},
-    "yaml": {"phrases.topic_file"},
+    "yaml": {"topics.topic_file"},
     "pydantic": {
         "backends.server.answers",
         "backends.server.transport.answers",
@@ -119,7 +120,7 @@ ALLOWED_IMPORTERS = {
         "retrievers.langchain",
         "serve.judging",
         "serve.signatures",
-        "phrases.topic_file",
+        "topics.topic_file",
     },
     "pydantic_core": {"ingest.sources.formats.json_format"},
     "platformdirs": {"config"},
@@ -180,8 +181,8 @@ UNUSED_BY_A_QUERY = (
     "asyncio",
     "rich",
     "hybrid_search.maintenance",
-    "hybrid_search.phrases.mining",
-    "hybrid_search.phrases.grouping",
+    "hybrid_search.topics.mining",
+    "hybrid_search.discover.discover",
     "sklearn",
     "hybrid_search.cli.ingest",
     "hybrid_search.cli.mine",
@@ -277,13 +278,14 @@ def test_the_reading_of_imports_sees_what_is_there() -> None:
     They are both statements, an import inside a function, and a name imported from a package.
     """
     assert {
-        "client.grouping",
+        "client.encoders",
+        "discover.similar",
         "search.phrase_vector",
         "search.pipeline",
         "ingest.pipeline",
         "search.query",
     } <= house_imports(PACKAGE_FOLDER / "client" / "client.py")
-    assert {"backends", "encoder"} <= house_imports(PACKAGE_FOLDER / "client" / "admin.py")
+    assert {"backends", "encoder"} <= house_imports(PACKAGE_FOLDER / "client" / "client.py")
     assert {"client", "config"} <= house_imports(PACKAGE_FOLDER / "api.py")
     assert {"numpy", "onnxruntime", "tokenizers.Tokenizer"} <= set(
         imported_names(PACKAGE_FOLDER / "encoder" / "onnx.py")

@@ -19,8 +19,8 @@ import pytest
 
 from benchmarks.quality.systems import Scorer, TokenMeans
 from benchmarks.quality.vectors import MeteredEncoder
+from hybrid_search.discover.word_tree import split_words
 from hybrid_search.encoder import Encoder
-from hybrid_search.phrases.grouping.word_tree import split_words
 from hybrid_search.text.types import Encoding, Floats
 from papers.mcphrasy import (
     choice,

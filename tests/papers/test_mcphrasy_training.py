@@ -21,8 +21,8 @@ transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
 from export.training import data as triples  # noqa: E402
+from hybrid_search.discover.word_tree import split_words  # noqa: E402
 from hybrid_search.encoder import SHIPPED  # noqa: E402
-from hybrid_search.phrases.grouping.word_tree import split_words  # noqa: E402
 from papers.mcphrasy import corpora, measured_on, wordnet  # noqa: E402 (torch is asked for first)
 from papers.mcphrasy import training as training  # noqa: E402
 from papers.mcphrasy.contexts import Context  # noqa: E402

@@ -14,9 +14,9 @@ from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.encoder import SHIPPED
 from hybrid_search.errors import UsageError
-from hybrid_search.phrases.topic import Topic
-from hybrid_search.phrases.tuning import TunedMap, Tuning, digest_phrases, write_tuning
 from hybrid_search.search.calibration import MENTIONS, load
+from hybrid_search.topics.topic import Topic
+from hybrid_search.topics.tuning import TunedMap, Tuning, digest_phrases, write_tuning
 from tests.helpers.cli import invoke_cli
 
 PHRASE = "put the money back on my card"

@@ -13,11 +13,11 @@ import pytest
 from hybrid_search import api
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.errors import DamagedIndexError
-from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.types import MinedBlock
 from hybrid_search.serve.gate import Gate
 from hybrid_search.serve.mining import stream_matches
 from hybrid_search.serve.problems import describe_error
+from hybrid_search.topics.match import Match
+from hybrid_search.topics.types import MinedBlock
 
 MATCH = Match(
     "refund", "money back", "a", 0, None, 3, 8, "money", 0.5, 0.5, None, None, {"x": 1}, "m"

@@ -15,11 +15,11 @@ import pytest
 import hybrid_search
 from hybrid_search.client import Client
 from hybrid_search.encoder import SHIPPED
-from hybrid_search.phrases.judgments import read_judgments
 from hybrid_search.search.query import PARAMETERS, QueryOptions
 from hybrid_search.search.result import LIKELY
 from hybrid_search.serve.guard import ROUTES
 from hybrid_search.serve.problems import PROBLEM_TYPE
+from hybrid_search.topics.judgments import read_judgments
 from tests.helpers.cli import run_cli
 from tests.helpers.service import JSON, HttpAnswer, RunningService, run_service
 

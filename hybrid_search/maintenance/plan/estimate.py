@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.encoder.base import Encoder
+from hybrid_search.ingest.types import SourceLine
 from hybrid_search.maintenance.plan import measured_constants
-from hybrid_search.maintenance.plan.policy_recall import Recall
-from hybrid_search.maintenance.plan.sample import Sample
+from hybrid_search.maintenance.plan.policy_recall import POLICIES, Recall, compare
+from hybrid_search.maintenance.plan.sample import Sample, take_sample
 from hybrid_search.text import window_policy
 
 NUMBER_BYTES = 1
@@ -126,6 +128,31 @@ def measure_load(sample: Sample, policy: str, dimension: int) -> Load:
         round(embedded),
         round(server),
     )
+
+
+def plan_lines(
+    encoder: Encoder,
+    lines: Iterable[SourceLine],
+    policy: str,
+    documents: int,
+    *,
+    on_gpu: bool,
+) -> Plan:
+    """Return the plan for documents like those of some lines.
+
+    Args:
+        encoder: The encoder, with vectors of the index's dimension.
+        lines: JSON lines of sample documents.
+        policy: The span policy of the index.
+        documents: How many documents there will be; 0 for as many as the sample has.
+        on_gpu: Whether the encoder runs on a GPU, so that its own rate is the GPU's.
+    """
+    window_policy.parse(policy)
+    sample = take_sample(encoder, lines)
+    policies = compare(encoder, sample, list(dict.fromkeys([*POLICIES, policy])))
+    planned_documents = documents or sample.documents
+    dimension = encoder.info.dimension
+    return plan(sample, policy, dimension, planned_documents, policies, on_gpu=on_gpu)
 
 
 def plan(

@@ -1,0 +1,157 @@
+"""Find what says the same as a phrase: different wordings, each with its near duplicates folded.
+
+The answer is exact: every span of every passage is compared with the phrase, as in mining.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from hybrid_search.backends.base import Backend
+from hybrid_search.discover.clauses import find_similar
+from hybrid_search.discover.options import SimilarOptions
+from hybrid_search.discover.span_reader import SpanReader
+from hybrid_search.discover.types import Occurrence, SimilarPhrase
+from hybrid_search.discover.word_tree import normalize
+from hybrid_search.encoder.base import Encoder, span_prior
+from hybrid_search.ingest.shards import ALL_DOCUMENTS
+from hybrid_search.parameters import check_phrase, complete
+from hybrid_search.search.phrase_vector import query_vector
+from hybrid_search.search.pipeline import match_encoder_to_index
+from hybrid_search.text.filters import compile_where
+from hybrid_search.text.types import Floats
+from hybrid_search.topics.blocks import read_blocks, score_blocks
+
+_log = logging.getLogger(__name__)
+
+MOST_WORDINGS = 50_000
+"""Different wordings in memory: about 80 MB with vectors of 288 numbers."""
+
+
+def find_similar_phrases(
+    backend: Backend, encoder: Encoder, index: str, phrase: str, options: SimilarOptions
+) -> list[SimilarPhrase]:
+    """Return the wordings that are nearest to a phrase, the largest cosine first.
+
+    Args:
+        backend: The store that holds the index.
+        encoder: The full encoder of the model; it is truncated to the dimension of the index.
+        index: The index.
+        phrase: The phrase.
+        options: See there.
+
+    Errors of the stages pass through: UsageError for a value that is not allowed,
+    IndexMissingError, ModelError for an index of another model.
+    """
+    check_phrase("phrase", phrase)
+    values = complete(SimilarOptions, options, "Client.similar")
+    spec, fields = backend.read_head(index)
+    encoder = match_encoder_to_index(encoder, index, spec)
+    vector = query_vector(encoder, phrase, values["context"])
+    conditions = compile_where(values["where"], fields)
+    reader = SpanReader(backend, index, frozenset(values["speakers"]), conditions)
+    choose = partial(
+        find_similar, phrase=vector, prior=span_prior(encoder), least_cosine=values["min_cosine"]
+    )
+    wordings, damaged = _Wordings(), 0
+    blocks = read_blocks(backend.scan_codes(index), ALL_DOCUMENTS)
+    for block, spans in score_blocks(blocks, choose):
+        damaged += spans.damaged
+        for row, place in reader.read(block.passages, spans):
+            wordings.add(place, spans.vectors[row])
+    _warn(damaged + len(reader.damaged), wordings.least_cosine, index)
+    return list(_fold(wordings.sort(), values["size"], values["fold"]))
+
+
+@dataclass(slots=True, eq=False)
+class _Wording:
+    """The places of the same words: the nearest one, with its vector, and how many there are."""
+
+    example: Occurrence
+    vector: Floats
+    count: int = 0
+    documents: set[str] = field(default_factory=set)
+
+    def add(self, place: Occurrence, vector: Floats) -> None:
+        self.count += 1
+        self.documents.add(place.id)
+        if place.cosine > self.example.cosine:
+            self.example, self.vector = place, vector
+
+
+@dataclass(slots=True, eq=False)
+class _Wordings:
+    """All wordings; when they get too many, the half with the smaller cosines is dropped.
+
+    Attributes:
+        least_cosine: No wording with a larger cosine was dropped; None if none was.
+    """
+
+    least_cosine: float | None = None
+    _by_words: dict[str, _Wording] = field(default_factory=dict)
+
+    def add(self, place: Occurrence, vector: Floats) -> None:
+        if self.least_cosine is not None and place.cosine < self.least_cosine:
+            return
+        key = normalize(place.text)
+        wording = self._by_words.setdefault(key, _Wording(place, vector))
+        wording.add(place, vector)
+        if len(self._by_words) > MOST_WORDINGS:
+            self.least_cosine = float(np.median([item.example.cosine for item in self.sort()]))
+            self._by_words = {
+                key: item
+                for key, item in self._by_words.items()
+                if item.example.cosine > self.least_cosine
+            }
+
+    def sort(self) -> list[_Wording]:
+        """Return the wordings, the largest cosine first, then the shortest."""
+        return sorted(
+            self._by_words.values(),
+            key=lambda item: (-item.example.cosine, len(item.example.text), item.example.text),
+        )
+
+
+def _fold(wordings: list[_Wording], size: int, least_cosine: float) -> Iterator[SimilarPhrase]:
+    """Yield the first wordings, each with those that are near to it and not to one before."""
+    groups: list[list[_Wording]] = []
+    first_vectors = np.zeros((size, len(wordings[0].vector) if wordings else 0), dtype=np.float32)
+    for wording in wordings:
+        cosines = first_vectors[: len(groups)] @ wording.vector
+        if groups and cosines.max() >= least_cosine:
+            groups[int(cosines.argmax())].append(wording)
+        elif len(groups) < size:
+            first_vectors[len(groups)] = wording.vector
+            groups.append([wording])
+    for near in groups:
+        leader = near[0]
+        yield SimilarPhrase(
+            text=leader.example.text,
+            cosine=leader.example.cosine,
+            count=sum(item.count for item in near),
+            wordings=len(near),
+            documents=len(set().union(*(item.documents for item in near))),
+            example=leader.example,
+        )
+
+
+def _warn(damaged: int, least_cosine: float | None, index: str) -> None:
+    if damaged:
+        _log.warning(
+            "%d passages were left out, because what is stored of them is damaged. To mend this: "
+            "hybrid-search verify --index %s --repair",
+            damaged,
+            index,
+        )
+    if least_cosine is not None:
+        _log.warning(
+            "more than %d wordings are near enough, so those with a cosine under %.3f were left "
+            "out: ask for a larger min_cosine",
+            MOST_WORDINGS,
+            least_cosine,
+        )

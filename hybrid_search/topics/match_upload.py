@@ -1,0 +1,113 @@
+"""Turn a file of matches into documents of an index of matches, with the sentence around each."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from hybrid_search.search.document_view import DocumentView
+from hybrid_search.text.dates import parse_date
+from hybrid_search.text.filters import leaves
+from hybrid_search.text.values import FORMS
+from hybrid_search.topics.match import Match
+from hybrid_search.topics.match_rows import read_matches
+from hybrid_search.topics.report.counts import find_date_field
+from hybrid_search.topics.surroundings import Surroundings, read_sentence
+
+MARKS = ("«", "»")
+"""The marks around the words in ``marked``, which every product shows as text."""
+
+BATCH_DOCUMENTS = 50
+"""Documents that are read together, for the sentences of their matches."""
+
+LABEL_CHARACTERS = 100
+"""Longer texts in metadata are no labels: hardly two documents have the same."""
+
+
+ReadDocuments = Callable[[Sequence[str]], Mapping[str, DocumentView]]
+
+
+class MatchSink(Protocol):
+    """A place where the matches of topics are written as a set."""
+
+    def write(self, run: str, matches: Iterator[dict[str, Any]]) -> int:
+        """Write matches with the mark of a run, and return how many."""
+        ...
+
+    def remove_earlier(self, run: str, topics: Sequence[str]) -> int:
+        """Remove the matches of these topics that earlier runs wrote, and return how many."""
+        ...
+
+
+def upload_matches(
+    sink: MatchSink,
+    matches_file: Path,
+    topics: Sequence[str],
+    read_documents: ReadDocuments,
+    date_field: str | None = None,
+) -> tuple[int, int]:
+    """Replace the matches of some topics by those in a file.
+
+    Args:
+        sink: The index of matches.
+        matches_file: All matches of these topics, in JSON lines.
+        topics: The names of all topics; the earlier matches of each are removed.
+        read_documents: Returns the existing documents among some ids, by id.
+        date_field: The field with the time of a call; None for the first whose values are dates.
+
+    Returns:
+        How many were written, and how many of earlier runs were removed.
+    """
+    run = secrets.token_hex(8)
+    date_field = date_field or find_date_field(read_matches(matches_file))
+    written = sink.write(run, _build_documents(matches_file, read_documents, date_field))
+    return written, sink.remove_earlier(run, topics)
+
+
+def _build_documents(
+    matches_file: Path, read_documents: ReadDocuments, date_field: str | None
+) -> Iterator[dict[str, Any]]:
+    mined_at = datetime.now(UTC).isoformat(timespec="seconds")
+    groups = groupby(read_matches(matches_file), key=lambda match: match.id)
+    matches_by_document = ((name, list(group)) for name, group in groups)
+    while batch := list(islice(matches_by_document, BATCH_DOCUMENTS)):
+        views = read_documents([name for name, _ in batch])
+        for name, matches in batch:
+            # if the document was deleted since, only the words are known
+            view = views.get(name) or DocumentView(name, "", (), {})
+            for match in matches:
+                document = _build_document(match, read_sentence(view, match), date_field)
+                yield {**document, "mined_at": mined_at}
+
+
+def _build_document(match: Match, around: Surroundings, date_field: str | None) -> dict[str, Any]:
+    values = match.to_dict()
+    values["document_id"] = values.pop("id")
+    days = [parse_date(value) for name, _, value in leaves(match.metadata) if name == date_field]
+    if days and days[0]:
+        values["time"] = str(days[0])
+    before, after = MARKS
+    return {
+        **values,
+        "labels": list_labels(match.metadata),
+        "sentence": str(around),
+        "marked": f"{around.before}{before}{around.text}{after}{around.after}",
+    }
+
+
+def list_labels(metadata: Mapping[str, Any]) -> list[str]:
+    """Return the texts and truth values in metadata as ``name: value``, for counting.
+
+    Dates, long texts and numbers are left out: their values hardly repeat.
+    """
+    labels = []
+    for name, kind, value in leaves(metadata):
+        if kind == "boolean":
+            labels.append(f"{name}: {str(value).lower()}")
+        elif kind in FORMS and len(str(value)) <= LABEL_CHARACTERS and not parse_date(value):
+            labels.append(f"{name}: {value}")
+    return labels

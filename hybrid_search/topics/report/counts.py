@@ -1,0 +1,229 @@
+"""Count mentions: by topic, week, field and speaker, and topics in the same calls."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from itertools import combinations, islice
+from typing import Any
+
+from hybrid_search.text.dates import CALL_DATES, parse_date
+from hybrid_search.text.filters import leaves
+from hybrid_search.topics.match import Match
+
+SHOWN_MENTIONS = 50
+"""Mentions of a topic that the page shows: the most probable ones."""
+
+WEEKS_BEFORE = 4
+"""Weeks with which the latest one is compared."""
+
+FEWEST_RISING = 5
+"""Calls in the latest week from which a topic can rise."""
+
+Z_95 = 1.96
+"""Standard errors of an interval that holds 95 of 100 times."""
+
+PROBED_MATCHES = 1000
+"""Matches in which a field with dates is looked for."""
+
+ValueCounts = Mapping[str, Counter[str]]
+"""In how many documents is each value of each metadata field."""
+
+
+@dataclass(slots=True)
+class TopicCounts:
+    """What was mined of one topic.
+
+    Attributes:
+        mentions: How many mentions.
+        expected: The sum of their probabilities: so many of them are right on average.
+        calls: The ids of the documents with a mention.
+        weeks: In how many documents of each week, by its Monday.
+        speakers: How many mentions by each speaker; "" for none.
+        fields: In how many documents with each value of each field.
+        likeliest: The mentions that are shown, as a heap of probability, number and match.
+    """
+
+    mentions: int = 0
+    expected: float = 0.0
+    calls: set[str] = field(default_factory=set)
+    weeks: Counter[date] = field(default_factory=Counter)
+    speakers: Counter[str] = field(default_factory=Counter)
+    fields: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    likeliest: list[tuple[float, int, Match]] = field(default_factory=list)
+
+    def list_likeliest(self) -> list[Match]:
+        """Return the mentions that are shown, the most probable first."""
+        return [match for _, _, match in sorted(self.likeliest, key=lambda row: (-row[0], -row[1]))]
+
+
+@dataclass(frozen=True, slots=True)
+class RisingTopic:
+    """A topic with the calls of the latest week, and the mean of the weeks before.
+
+    Attributes:
+        topic: The topic's name.
+        latest: In how many documents it is in the latest week.
+        before: In how many in a mean week before.
+        least_factor: It has become at least so many times as frequent, 97.5 times of 100.
+    """
+
+    topic: str
+    latest: int
+    before: float
+    least_factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class MatchCounts:
+    """What a page says of some matches in numbers.
+
+    Attributes:
+        topics: The counts of each topic, by its name.
+        documents: How many documents were looked at.
+        date_field: The field that weeks are counted by; None if no field has dates.
+        undated: How many documents with a mention have no date there.
+        pairs: How many documents two topics are both in.
+        values: How many documents of the index have each value of each field; empty if that was
+            not counted.
+    """
+
+    topics: Mapping[str, TopicCounts]
+    documents: int
+    date_field: str | None
+    undated: int
+    pairs: Mapping[tuple[str, str], int]
+    values: ValueCounts = field(default_factory=dict)
+
+    @property
+    def mentions(self) -> int:
+        """How many mentions of all topics."""
+        return sum(topic.mentions for topic in self.topics.values())
+
+    @property
+    def most_in_a_week(self) -> int:
+        """In how many documents of one week a topic is at most; at least 1."""
+        return max((n for topic in self.topics.values() for n in topic.weeks.values()), default=1)
+
+    def list_weeks(self) -> list[date]:
+        """Return the Mondays from the first to the last week that has a mention."""
+        weeks = [week for counts in self.topics.values() for week in counts.weeks]
+        if not weeks:
+            return []
+        count = (max(weeks) - min(weeks)).days // 7 + 1
+        return [min(weeks) + timedelta(weeks=number) for number in range(count)]
+
+    def list_rising(self) -> list[RisingTopic]:
+        """Return the topics that are surely more frequent in the latest week than before.
+
+        Before are the four earlier weeks, or as many as there are. That the difference is no chance
+        is judged by the interval of the rate in the latest week among all (Wilson): given the
+        total, the calls of the latest week are a binomial number.
+        """
+        weeks = self.list_weeks()[-WEEKS_BEFORE - 1 :]
+        if len(weeks) < 2:
+            return []
+        rows = []
+        for name, topic in self.topics.items():
+            *earlier, latest = (topic.weeks[week] for week in weeks)
+            share = find_least_share(latest, latest + sum(earlier))
+            factor = share * len(earlier) / (1 - share)
+            rows.append(RisingTopic(name, latest, sum(earlier) / len(earlier), factor))
+        rising = [row for row in rows if row.latest >= FEWEST_RISING and row.least_factor > 1]
+        return sorted(rising, key=lambda row: row.before - row.latest)
+
+
+def find_least_share(count: int, total: int) -> float:
+    """Return the lower end of Wilson's 95 % interval (1927) for `count` of `total`; 0 of none."""
+    if not total:
+        return 0.0
+    share, squared = count / total, Z_95**2 / total
+    half = Z_95 * math.sqrt((share * (1 - share) + squared / 4) / total)
+    return (share + squared / 2 - half) / (1 + squared)
+
+
+def find_date_field(matches: Iterable[Match]) -> str | None:
+    """Return the field whose values are all dates, `CALL_DATES` first; None if there is none."""
+    kinds: dict[str, bool] = {}
+    for match in islice(matches, PROBED_MATCHES):
+        for name, _, value in leaves(match.metadata):
+            if value is not None:
+                kinds[name] = kinds.get(name, True) and parse_date(value) is not None
+    dates = [name for name, are_dates in kinds.items() if are_dates]
+    return next((name for name in (*CALL_DATES, *dates) if name in dates), None)
+
+
+def count_matches(
+    matches: Iterable[Match],
+    topics: Sequence[str],
+    documents: int,
+    date_field: str | None,
+    by: Sequence[str] = (),
+    values: ValueCounts | None = None,
+) -> MatchCounts:
+    """Count matches, which are read once.
+
+    Args:
+        matches: The matches, in any order.
+        topics: The names of all topics; one without a match has counts of 0.
+        documents: How many documents were looked at.
+        date_field: The metadata field that weeks are counted by.
+        by: Metadata fields whose values are counted.
+        values: How many documents have each value of these, with a mention or without.
+
+    Returns:
+        The counts. A document counts once for each topic, however many mentions it has.
+    """
+    counts = {name: TopicCounts() for name in topics}
+    undated: set[str] = set()
+    for number, match in enumerate(matches):
+        topic = counts.setdefault(match.topic, TopicCounts())
+        _add_mention(topic, match, number)
+        if match.id in topic.calls:
+            continue
+        topic.calls.add(match.id)
+        days = list(filter(None, map(parse_date, list_values(match.metadata, date_field or ""))))
+        if days:
+            topic.weeks[days[0] - timedelta(days=days[0].weekday())] += 1
+        else:
+            undated.add(match.id)
+        for name in by:
+            topic.fields[name].update(set(map(str, list_values(match.metadata, name))))
+    pairs = _count_pairs(counts)
+    return MatchCounts(counts, documents, date_field, len(undated), pairs, values or {})
+
+
+def _add_mention(topic: TopicCounts, match: Match, number: int) -> None:
+    topic.mentions += 1
+    topic.expected += match.probability
+    topic.speakers[match.speaker or ""] += 1
+    # of equally likely ones the first: numbers are all different
+    row = (match.probability, -number, match)
+    if len(topic.likeliest) < SHOWN_MENTIONS:
+        heapq.heappush(topic.likeliest, row)
+    else:
+        heapq.heappushpop(topic.likeliest, row)
+
+
+def list_values(metadata: Mapping[str, Any], field_name: str) -> list[Any]:
+    """Return the values of a field, which may be below another one."""
+    return [
+        value for name, _, value in leaves(metadata) if name == field_name and value is not None
+    ]
+
+
+def _count_pairs(counts: Mapping[str, TopicCounts]) -> dict[tuple[str, str], int]:
+    """Return in how many documents each two topics are, the most first; those with none not."""
+    pairs = {
+        pair: len(counts[pair[0]].calls & counts[pair[1]].calls) for pair in _list_pairs(counts)
+    }
+    ranked = sorted(pairs.items(), key=lambda item: -item[1])
+    return {pair: count for pair, count in ranked if count}
+
+
+def _list_pairs(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    yield from combinations(names, 2)

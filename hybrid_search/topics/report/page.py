@@ -1,0 +1,232 @@
+"""Render the report's page from ``page.html.jinja``, which escapes what comes from calls.
+
+The page loads nothing. Its policy allows no script and, by its hash, the one style sheet in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from hybrid_search.observability.escapes import blank_controls
+from hybrid_search.topics.match import Match
+from hybrid_search.topics.missed_mentions import MissedMentions
+from hybrid_search.topics.report.charts import (
+    HEIGHT,
+    MOST_LINES,
+    WIDTH,
+    Column,
+    Point,
+    lay_columns,
+    lay_lines,
+)
+from hybrid_search.topics.report.counts import (
+    FEWEST_RISING,
+    WEEKS_BEFORE,
+    MatchCounts,
+    TopicCounts,
+)
+from hybrid_search.topics.surroundings import Surroundings
+
+MOST_PAIRS = 20
+MOST_VALUES = 12
+"""Rows of a table of pairs, and of one of values; the rest is added up."""
+
+FOLDER = "hybrid_search.topics.report"
+
+Missed = Mapping[str, MissedMentions | None]
+"""How many mentions of each topic are probably below the threshold, where that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trends:
+    """A plot of the topics that are in most documents, a line each, week by week."""
+
+    names: Sequence[str]
+    lines: Sequence[Sequence[Point]]
+    caption: str
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two topics in the same documents, as a count and as a share of the rarer one's documents."""
+
+    first: str
+    second: str
+    count: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRow:
+    """A value of a field with its count, and its share of the value's own total if known."""
+
+    value: str
+    count: int
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueTable:
+    """The most frequent values of a field, and what the others add up to."""
+
+    shown: Sequence[ValueRow]
+    other_values: int
+    other_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSection:
+    """The part of the page about one topic."""
+
+    name: str
+    counts: TopicCounts
+    caption: str
+    columns: Sequence[Column]
+    speakers: ValueTable | None
+    fields: Mapping[str, ValueTable]
+    mentions: Sequence[tuple[Match, Surroundings]]
+
+
+def build_page(
+    counts: MatchCounts,
+    sentences: Mapping[Match, Surroundings],
+    origin: str,
+    index: str,
+    missed: Missed,
+) -> str:
+    """Return the page.
+
+    Args:
+        counts: What is counted.
+        sentences: The sentence around each mention that is shown.
+        origin: What the numbers come from.
+        index: The name of the index.
+        missed: How many mentions are probably missed.
+    """
+    topics = [_describe_topic(name, counts, sentences) for name in counts.topics]
+    trends, pairs, weeks = _plot_trends(counts), _list_pairs(counts), counts.list_weeks()
+    return _template().render(
+        counts=counts,
+        weeks=weeks,
+        trends=trends,
+        pairs=pairs,
+        topics=topics,
+        origin=origin,
+        index=index,
+        missed=missed,
+    )
+
+
+@cache
+def _template() -> Template:
+    style = (files(FOLDER) / "page.css").read_text(encoding="utf-8")
+    digest = hashlib.sha256(style.encode()).digest()
+    environment = Environment(
+        loader=PackageLoader(FOLDER, ""),
+        autoescape=True,
+        finalize=_show,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {
+        "HEIGHT": HEIGHT,
+        "WIDTH": WIDTH,
+        "fewest_rising": FEWEST_RISING,
+        "style": Markup(style),  # noqa: S704 (our own file)
+        "style_digest": base64.b64encode(digest).decode(),
+        "weeks_before": WEEKS_BEFORE,
+    }
+    environment.filters |= {
+        "clock": _clock,
+        "percent": "{:.1%}".format,
+        "tenths": "{:.1f}".format,
+        "thousands": "{:,}".format,
+    }
+    return environment.get_template("page.html.jinja")
+
+
+def _show(value: object) -> object:
+    """Return text without the characters that a screen obeys; what the template made stays."""
+    return value if isinstance(value, Markup) else blank_controls(str(value))
+
+
+def _clock(milliseconds: int | None) -> str:
+    """Return a time in a call as minutes and seconds."""
+    if milliseconds is None:
+        return ""
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    return f"{minutes}:{seconds:02d}"
+
+
+def _plot_trends(counts: MatchCounts) -> Trends | None:
+    """Return the plot; None if there is one week or one topic only."""
+    weeks = counts.list_weeks()
+    dated = [(name, topic.weeks) for name, topic in counts.topics.items() if topic.weeks]
+    if len(weeks) < 2 or len(dated) < 2:
+        return None
+    dated.sort(key=lambda item: -item[1].total())
+    lines = {name: [by_week[week] for week in weeks] for name, by_week in dated[:MOST_LINES]}
+    caption = _caption(counts, max(map(max, lines.values())))
+    return Trends(list(lines), lay_lines(list(lines.values())), caption, len(dated) - len(lines))
+
+
+def _caption(counts: MatchCounts, most: int) -> str:
+    weeks = counts.list_weeks()
+    return f"Documents by week, {weeks[0]} to {weeks[-1]}; at most {most:,} in a week"
+
+
+def _list_pairs(counts: MatchCounts) -> list[Pair]:
+    calls = {name: len(topic.calls) for name, topic in counts.topics.items()}
+    return [
+        Pair(first, second, count, count / min(calls[first], calls[second]))
+        for (first, second), count in islice(counts.pairs.items(), MOST_PAIRS)
+    ]
+
+
+def _describe_topic(
+    name: str, counts: MatchCounts, sentences: Mapping[Match, Surroundings]
+) -> TopicSection:
+    topic = counts.topics[name]
+    bars = [(f"week from {week}", topic.weeks[week]) for week in counts.list_weeks()]
+    caption = _caption(counts, max(topic.weeks.values())) if topic.weeks else ""
+    columns = lay_columns(bars, counts.most_in_a_week) if topic.weeks else []
+    fields = {
+        field: _count_values(values, counts.values.get(field, Counter()))
+        for field, values in topic.fields.items()
+        if values
+    }
+    mentions = [
+        (match, sentences.get(match, Surroundings("", match.text, "")))
+        for match in topic.list_likeliest()
+    ]
+    return TopicSection(name, topic, caption, columns, _count_speakers(topic), fields, mentions)
+
+
+def _count_speakers(topic: TopicCounts) -> ValueTable | None:
+    """Return the mentions by speaker; None if no mention has a speaker."""
+    if not set(topic.speakers) - {""}:
+        return None
+    speakers = Counter({speaker or "none": count for speaker, count in topic.speakers.items()})
+    return _count_values(speakers, Counter(dict.fromkeys(speakers, topic.mentions)))
+
+
+def _count_values(values: Counter[str], totals: Counter[str]) -> ValueTable:
+    """Return the most frequent values of a field, each with its share of its own total."""
+    shown = [
+        ValueRow(value, count, min(1.0, count / totals[value]) if totals[value] else None)
+        for value, count in values.most_common(MOST_VALUES)
+    ]
+    rest = values.total() - sum(row.count for row in shown)
+    return ValueTable(shown, len(values) - len(shown), rest)

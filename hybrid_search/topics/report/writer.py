@@ -1,0 +1,133 @@
+"""Read a file of matches and the sentences around them, and write the page."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from hybrid_search.backends.base import Backend
+from hybrid_search.errors import DocumentMissingError, UsageError
+from hybrid_search.ingest.shards import Shard
+from hybrid_search.private_files import replace_file
+from hybrid_search.search.document_view import DocumentView
+from hybrid_search.text.name_lists import list_names
+from hybrid_search.topics.match import Match
+from hybrid_search.topics.match_rows import read_matches
+from hybrid_search.topics.report.counts import (
+    MatchCounts,
+    ValueCounts,
+    count_matches,
+    find_date_field,
+    list_values,
+)
+from hybrid_search.topics.run import MiningSummary
+from hybrid_search.topics.surroundings import Surroundings, read_sentence
+
+ReadDocument = Callable[[str], DocumentView]
+
+READ_AT_ONCE = 500
+"""Documents whose metadata is read at once."""
+
+
+def check_fields(names: Sequence[str], fields: Mapping[str, str]) -> None:
+    """Raise UsageError for a field that an index does not have, or that has no plain values."""
+    usable = sorted(name for name, kind in fields.items() if kind != "object")
+    for name in names:
+        if name not in usable:
+            raise UsageError(
+                f"the report cannot count by {name!r}: the index has no such field. "
+                f"Its fields: {list_names(usable, name)}"
+            )
+
+
+def write_report(
+    path: Path,
+    matches_file: Path,
+    summary: MiningSummary,
+    read_document: ReadDocument,
+    *,
+    index: str,
+    model: str,
+    by: Sequence[str] = (),
+    date_field: str | None = None,
+    values: ValueCounts | None = None,
+) -> None:
+    """Write the page of a file of matches, in place of an earlier one.
+
+    Args:
+        path: The page.
+        matches_file: The matches, in JSON lines.
+        summary: What was mined.
+        read_document: Returns a document by its id, or raises DocumentMissingError.
+        index: The name of the index.
+        model: The fingerprint of the model.
+        by: Metadata fields whose values are counted.
+        date_field: The field with the dates; None for the first whose values are dates.
+        values: How many documents have each value of the fields in `by`.
+
+    Raises:
+        UsageError: If a file cannot be read or written.
+    """
+    from hybrid_search.topics.report.page import build_page  # jinja2, only if there is a report
+
+    date_field = date_field or find_date_field(read_matches(matches_file))
+    counts = count_matches(
+        read_matches(matches_file),
+        [topic.name for topic in summary.topics],
+        summary.progress.documents,
+        date_field,
+        by,
+        values,
+    )
+    probabilities = summary.maps.describe(summary.topics) if summary.maps else ""
+    page = build_page(
+        counts,
+        _read_sentences(counts, read_document),
+        f"Index {index}, model {model}. Probabilities: {probabilities}.",
+        index,
+        summary.estimate_missed(),
+    )
+    try:
+        replace_file(path, page.encode("utf-8", "replace"))
+    except OSError as error:
+        raise UsageError(
+            f"the report cannot be written to {path} ({error.strerror}): free space, or name "
+            "another file"
+        ) from error
+
+
+def count_values(
+    backend: Backend, index: str, shard: Shard, fields: Sequence[str]
+) -> dict[str, Counter[str]]:
+    """Return how many documents of a shard have each value of each of these metadata fields."""
+    values: dict[str, Counter[str]] = {name: Counter() for name in fields}
+    first_passages = (
+        passage.key
+        for passage in backend.iterate_passages(index)
+        if passage.ordinal == 0 and shard.owns_id(passage.document_id)
+    )
+    while fields and (keys := list(islice(first_passages, READ_AT_ONCE))):
+        for content in backend.fetch_contents(index, keys).values():
+            metadata = {} if content.fault else json.loads(content.metadata)
+            for name in fields:
+                values[name].update(set(map(str, list_values(metadata, name))))
+    return values
+
+
+def _read_sentences(counts: MatchCounts, read_document: ReadDocument) -> dict[Match, Surroundings]:
+    """Return the sentences around the mentions that are shown; each document is read once."""
+    matches_by_id: dict[str, list[Match]] = {}
+    for topic in counts.topics.values():
+        for match in topic.list_likeliest():
+            matches_by_id.setdefault(match.id, []).append(match)
+    sentences: dict[Match, Surroundings] = {}
+    for name, matches in matches_by_id.items():
+        try:
+            view = read_document(name)
+        except DocumentMissingError:  # deleted since: the words are all that is known
+            continue
+        sentences |= {match: read_sentence(view, match) for match in matches}
+    return sentences

@@ -1,0 +1,145 @@
+"""A run of `hybrid-search mine`: the matches of an index, written as they are found."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from hybrid_search.backends.types import Position
+from hybrid_search.topics.match_file import MatchFile, Progress
+from hybrid_search.topics.match_formats import ENCODERS
+from hybrid_search.topics.mention_calibration import MentionMaps
+from hybrid_search.topics.missed_mentions import MissedMentions, estimate_missed
+from hybrid_search.topics.topics import Topics
+from hybrid_search.topics.types import MinedBlock, UnlikelySpans
+
+
+class OpenBlocks(Protocol):
+    """A function that mines from a position on."""
+
+    def __call__(self, *, after: Position) -> Iterator[MinedBlock]:
+        """Yield the blocks behind `after`, all for None."""
+        ...
+
+
+ReportMining = Callable[["MiningSummary"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MiningSummary:
+    """The progress and the counts of a run.
+
+    Attributes:
+        progress: What was read and written, also by an earlier run that was killed.
+        resumed: The number of documents of that earlier run.
+        seconds: How long this run took.
+        topics: The topics.
+        maps: The maps that gave the probabilities; None before the first block.
+    """
+
+    progress: Progress
+    resumed: int
+    seconds: float
+    topics: Topics
+    maps: MentionMaps | None = None
+
+    def estimate_missed(self) -> dict[str, MissedMentions | None]:
+        """Return how many mentions of each topic are missed; None where that is not known."""
+        unlikely = self.progress.unlikely
+        return {
+            topic.name: estimate_missed(
+                unlikely.get(topic.name, UnlikelySpans()), self.maps.find(topic)
+            )
+            if self.maps
+            else None
+            for topic in self.topics
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as a JSON object; a topic without a match has 0."""
+        matches = self.progress.matches
+        return {
+            "documents": self.progress.documents,
+            "passages": self.progress.passages,
+            "damaged": self.progress.damaged,
+            "matches": sum(matches.values()),
+            "topics": {topic.name: matches.get(topic.name, 0) for topic in self.topics},
+            "resumed": self.resumed,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def to_full_dict(self) -> dict[str, Any]:
+        """Return the counts, the estimate of missed mentions and the origin of probabilities."""
+        missed = self.estimate_missed()
+        return {
+            **self.to_dict(),
+            "missed": {name: estimate and estimate.to_dict() for name, estimate in missed.items()},
+            "probabilities": self.maps.to_dict(self.topics) if self.maps else None,
+        }
+
+
+def format_summary(summary: MiningSummary) -> str:
+    """Return a summary as one line for people."""
+    progress = summary.progress
+    rate = (progress.documents - summary.resumed) / max(summary.seconds, 1e-9)
+    damaged = f", {progress.damaged:,} damaged passages left out" if progress.damaged else ""
+    return (
+        f"{progress.documents:,} documents ({rate:,.0f}/s), {progress.passages:,} passages, "
+        f"{sum(progress.matches.values()):,} matches{damaged}"
+    )
+
+
+def format_topics(summary: MiningSummary) -> Iterator[str]:
+    """Yield lines for people: where the probabilities come from, and what each topic has."""
+    if summary.maps:
+        yield f"probabilities: {summary.maps.describe(summary.topics)}"
+    for name, missed in summary.estimate_missed().items():
+        count = summary.progress.matches.get(name, 0)
+        estimate = f", and probably {missed} more below the threshold" if missed else ""
+        yield f"{name}: {count:,}{estimate}"
+
+
+def make_run_key(topics: Topics, *place: object) -> str:
+    """Return a digest of all that decides which matches a run writes, and in which form."""
+    return hashlib.sha256(repr((topics, *place)).encode("utf-8", "replace")).hexdigest()
+
+
+def write_file(
+    open_blocks: OpenBlocks, file: MatchFile, topics: Topics, report: ReportMining
+) -> MiningSummary:
+    """Mine into a file, behind what it already holds, and return what was done."""
+    summary = MiningSummary(file.progress, file.start.documents, 0.0, topics)
+    started_at = time.monotonic()
+    for block in open_blocks(after=file.start.position):
+        file.write(block)
+        seconds = time.monotonic() - started_at
+        resumed = file.start.documents
+        summary = MiningSummary(file.progress, resumed, seconds, topics, block.maps)
+        report(summary)
+    file.finish()
+    return replace(summary, seconds=time.monotonic() - started_at)
+
+
+def write_stream(
+    open_blocks: OpenBlocks,
+    write: Callable[[bytes], object],
+    format_name: str,
+    topics: Topics,
+    report: ReportMining,
+) -> MiningSummary:
+    """Mine into a stream, from the beginning, and return what was done."""
+    started_at = time.monotonic()
+    write_header, encode_rows = ENCODERS[format_name]
+    write(write_header())
+    progress = start = Progress()
+    summary = MiningSummary(progress, 0, 0.0, topics)
+    for block in open_blocks(after=None):
+        data = encode_rows(block.matches)
+        write(data)
+        progress = progress.add(block, start, len(data))
+        summary = MiningSummary(progress, 0, time.monotonic() - started_at, topics, block.maps)
+        report(summary)
+    return replace(summary, seconds=time.monotonic() - started_at)
