@@ -9,10 +9,8 @@ import typer
 
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX
-from hybrid_search.search.query import DEFAULTS
 
 if TYPE_CHECKING:
-    from hybrid_search.topics.alpha_tuning import TunedAlpha
     from hybrid_search.topics.tuning import TunedMap, Tuning
 
 BAR_COLUMNS = 20
@@ -37,8 +35,7 @@ def tune(
 
     They are written beside the file of topics: topics.tuned.json beside topics.yaml. A topic with
     at least 20 judgments of both kinds has a map of its own; all others share one that needs as
-    many, and at least 5 of each of three topics. From five judged topics on, the best alpha of
-    queries for them is said as well.
+    many, and at least 5 of each of three topics.
     """
     from hybrid_search.api import connect
 
@@ -57,8 +54,6 @@ def _show(tuning: Tuning) -> None:
         _show_map("all other topics", tuning.others)
     else:
         _show_no_map(tuning)
-    if tuning.alpha:
-        _show_alpha(tuning.alpha)
 
 
 def _show_no_map(tuning: Tuning) -> None:
@@ -70,16 +65,6 @@ def _show_no_map(tuning: Tuning) -> None:
         f"{tuning.judgments} judgments are {few} for all other topics, which keep the model's "
         f"map: they need {FEWEST} of both kinds, and at least {FEWEST_OF_TOPIC} of each of "
         f"{FEWEST_TOPICS} topics"
-    )
-
-
-def _show_alpha(tuned: TunedAlpha) -> None:
-    low, high = tuned.interval
-    options.print_lines(
-        f"alpha {tuned.alpha:g} ({low:g} to {high:g}, by {tuned.topics} topics; "
-        f"{tuned.topics_to_halve} more would halve that): average precision "
-        f"{tuned.average_precision:.3f} of judged documents, {tuned.default_precision:.3f} at the "
-        f"default of {DEFAULTS['alpha']:g}"
     )
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.errors import UsageError
-from hybrid_search.search import pipeline
 from hybrid_search.search.calibration import (
     ROUGH,
     Calibration,
@@ -18,22 +16,16 @@ from hybrid_search.search.calibration import (
     find_mention_map,
 )
 from hybrid_search.search.pipeline import match_encoder_to_index
-from hybrid_search.search.query import Query
-from hybrid_search.topics.alpha_tuning import tune_alpha
 from hybrid_search.topics.judged_spans import ScoredJudgment, score_judgments
 from hybrid_search.topics.judgments import Judgment
 from hybrid_search.topics.logistic import USUAL_SLOPE, Labels, Scores
 from hybrid_search.topics.mention_calibration import MentionMap
-from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.topic_matrix import build_matrix
 from hybrid_search.topics.topics import Topics
 from hybrid_search.topics.tuning import Tuning, tune, write_tuning
 
 UNKNOWN_MAP = MentionMap(Calibration(), ROUGH)
 """A placeholder for the maps of the topics: only scores are needed here."""
-
-SEARCHED_DOCUMENTS = 200
-"""Documents that each query for an alpha finds."""
 
 
 def tune_topics(
@@ -72,13 +64,6 @@ def tune_topics(
             "the file: name the index and the topics that were judged"
         )
 
-    def rank(topic: Topic, alpha: float) -> list[str]:
-        query = Query(
-            topic.phrases, index=index, alpha=alpha, size=SEARCHED_DOCUMENTS, where=topic.where
-        )
-        result = pipeline.search(backend, encoder, load_calibration, query)
-        return [hit.id for hit in result.hits]
-
     measured, source = find_mention_map(
         load_calibration,
         spec.precision,
@@ -87,8 +72,6 @@ def tune_topics(
     )
     usual_slope = USUAL_SLOPE if source == ROUGH else measured.slope
     tuning = _fit(topics, scored, spec.fingerprint, usual_slope)
-    of_use = [row.judgment for row in scored]
-    tuning = replace(tuning, alpha=tune_alpha(list(topics), of_use, rank))
     if topics.tuning_file:
         write_tuning(topics.tuning_file, tuning)
     return tuning

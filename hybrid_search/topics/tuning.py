@@ -22,7 +22,6 @@ import numpy as np
 from hybrid_search.errors import UsageError
 from hybrid_search.private_files import replace_file
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.topics.alpha_tuning import TunedAlpha
 from hybrid_search.topics.logistic import (
     USUAL_SLOPE,
     Covariance,
@@ -98,17 +97,16 @@ class TunedMap:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The maps of some topics by their names, that of all others, and the best alpha.
+    """The maps of some topics by their names, and that of all others.
 
-    It is for one model. There is no `alpha` if too few topics were judged, and no map of all others
-    if there are too few judgments, or of too few topics.
+    It is for one model. There is no map of all others if there are too few judgments, or of too few
+    topics.
 
     Attributes:
         model: The fingerprint of the model.
         judgments: How many judgments there are.
         others: The map of all topics that have none of their own, if there is one.
         topics: The maps of topics, by their names.
-        alpha: The best alpha for queries.
         judged_topics: How many topics have at least `FEWEST_OF_TOPIC` judgments.
     """
 
@@ -116,7 +114,6 @@ class Tuning:
     judgments: int
     others: TunedMap | None
     topics: Mapping[str, TunedMap] = field(default_factory=dict)
-    alpha: TunedAlpha | None = None
     judged_topics: int = 0
 
     def find_map(self, topic: Topic) -> TunedMap | None:
@@ -251,9 +248,8 @@ def read_tuning(path: Path) -> Tuning | None:
         values = json.loads(path.read_bytes())
         maps = {name: _parse_map(value) for name, value in values["topics"].items()}
         others = _parse_map(values["others"]) if values["others"] else None
-        alpha = _parse_alpha(values["alpha"])
         judgments, judged_topics = int(values["judgments"]), int(values["judged_topics"])
-        return Tuning(values["model"], judgments, others, maps, alpha, judged_topics)
+        return Tuning(values["model"], judgments, others, maps, judged_topics)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -261,13 +257,6 @@ def read_tuning(path: Path) -> Tuning | None:
             f"{path} is not a file of tuned probabilities: remove it, or make it again with "
             "hybrid-search tune"
         ) from error
-
-
-def _parse_alpha(values: Mapping[str, Any] | None) -> TunedAlpha | None:
-    if values is None:
-        return None
-    low, high = values["interval"]
-    return TunedAlpha(**{**values, "interval": (float(low), float(high))})
 
 
 def _parse_map(values: Mapping[str, Any]) -> TunedMap:
