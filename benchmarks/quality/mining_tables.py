@@ -100,8 +100,6 @@ def render_mentions() -> str:
     columns = (
         "calibration error",
         "calibration error of likely mentions",
-        "median of right hits",
-        "median of wrong hits",
         "phrases with a likely hit",
     )
     return table(
