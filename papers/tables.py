@@ -16,7 +16,6 @@ from typing import Any
 from benchmarks import results
 from benchmarks import tables as benchmark_tables
 from benchmarks.markdown import head, row
-from papers import significance
 from papers.measured import read_measured
 from papers.systems.registry import SYSTEMS
 
@@ -146,7 +145,6 @@ def explain_missing(system: str) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     **benchmark_tables.TABLES,
-    "significance": significance.render_table,
     "missing": render_missing,
     **{f"{paper}_paper": partial(render_paper, paper) for paper in PAPERS},
 }

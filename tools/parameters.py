@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.markdown import row
@@ -12,11 +13,14 @@ PAGE = Path(__file__).parents[1] / "docs" / "query.md"
 
 
 def list_parameters() -> str:
-    """Render the keyword parameters of `hybrid_search.query`."""
+    """Render the keyword parameters of `hybrid_search.query`; sections of the page say more."""
     lines = [row("parameter", "meaning"), row("---", "---")]
     for name, parameter in PARAMETERS.items():
-        link = f" ([more](#{parameter.see}))" if parameter.see else ""
-        lines.append(row(f"`{name}`", f"{parameter.describe()}{link}"))
+        if parameter.see:
+            words = replace(parameter, more="").describe()
+            lines.append(row(f"`{name}`", f"{words} ([more](#{parameter.see}))"))
+        else:
+            lines.append(row(f"`{name}`", parameter.describe()))
     return "\n".join(lines)
 
 
