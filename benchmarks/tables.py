@@ -17,7 +17,6 @@ from benchmarks.peers import report as peers_report
 from benchmarks.percentiles import format_percentiles
 from benchmarks.quality import codes, meaning, mining_tables, models, windows
 from benchmarks.quality.tasks import ALL, TASKS
-from benchmarks.speed import first_answer
 from hybrid_search.backends.server.dialects import DIALECTS
 
 PAGES = [
@@ -144,18 +143,6 @@ def ingest() -> str:
     return table("ingest of calls_sgd", [""], names, lambda name: [f"{result[name]:,}"])
 
 
-def encode() -> str:
-    """Render the speed of our sessions beside sentence-transformers and torch on a CPU."""
-    measurements = results.read_result("encode-cpu", results.SPEED)["texts"]
-    ways = next(iter(measurements.values()))["ways"]
-    return table(
-        "tokens/s on two cores (times sentence-transformers)",
-        measurements,
-        ways,
-        lambda way: [_rate(texts["ways"][way]) for texts in measurements.values()],
-    )
-
-
 def encode_models() -> str:
     """Render the speed of each model of this project beside sentence-transformers with its base."""
     measured = results.read_result("encode-models", results.SPEED)["texts"]
@@ -171,10 +158,6 @@ def encode_models() -> str:
 
 def _format_pair(figures: dict[str, Any]) -> str:
     return f"{figures['tokens/s']:,}; {figures['base, tokens/s']:,}; {figures['times']:.2f}"
-
-
-def _rate(figures: dict[str, Any]) -> str:
-    return f"{figures['tokens/s']:,} ({figures['times']:.2f})"
 
 
 def latency() -> str:
@@ -197,17 +180,6 @@ def concurrency() -> str:
         ("queries a second", "milliseconds, p50 / p95"),
         queries,
         lambda way: [f"{queries[way]['a second']:.1f}", format_percentiles(queries[way])],
-    )
-
-
-def service() -> str:
-    """Render how long a query takes in Python and over HTTP."""
-    ways = results.read_result("service-sample", results.SPEED)["milliseconds"]
-    return table(
-        "the hard sample, milliseconds",
-        ("p50", "p95"),
-        ways,
-        lambda way: [f"{ways[way][name]:.0f}" for name in ("p50", "p95")],
     )
 
 
@@ -326,11 +298,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "intervals": intervals,
     "recall": recall,
     "ingest": ingest,
-    "encode": encode,
     "encode_models": encode_models,
     "latency": latency,
     "concurrency": concurrency,
-    "service": service,
     "size": size,
     "server_latency": server_latency,
     "server_larger": server_larger,
@@ -338,7 +308,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "faults": faults,
     "checks": checks,
     **codes.TABLES,
-    **first_answer.TABLES,
     **meaning.TABLES,
     **mining_tables.TABLES,
     **models.TABLES,

@@ -50,7 +50,7 @@ def _format_scores(name: str, task: str) -> str:
         return NOT_RUN
     result = _read(name, task)
     low, high = result["ndcg@10 interval"]
-    return f"{result['ndcg@10']:.3f} ({low:.3f} to {high:.3f}), {result['mrr@10']:.3f}"
+    return f"{result['ndcg@10']:.3f} ({low:.3f}-{high:.3f}), {result['mrr@10']:.3f}"
 
 
 def cost_table() -> str:

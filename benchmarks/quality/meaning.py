@@ -119,7 +119,7 @@ def _read_result(measurement: str, model: str) -> dict[str, Any]:
 def format_summary(summary: dict[str, Any]) -> str:
     """Return a mean with its interval."""
     low, high = summary["interval"]
-    return f"{summary['mean']:.3f} ({low:.3f} to {high:.3f})"
+    return f"{summary['mean']:.3f} ({low:.3f}-{high:.3f})"
 
 
 TABLES: dict[str, Callable[[], str]] = {
