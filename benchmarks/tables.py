@@ -238,21 +238,6 @@ def server_larger() -> str:
     )
 
 
-def quantization() -> str:
-    """Render bytes and recall of each way to store vectors."""
-    measured = _read_servers("quantization")
-    servers = [
-        f"{DIALECTS[engine].title} {result['version']}" for engine, result in measured.items()
-    ]
-    figures = [result["quantizations"] for result in measured.values()]
-    return table(
-        "bytes per 1,000 words, recall@10, same best passage",
-        servers,
-        figures[0],
-        lambda way: [_quantization_cell(by_way[way]) for by_way in figures],
-    )
-
-
 def _read_servers(measurement: str, variant: str = "") -> dict[str, dict[str, Any]]:
     """Return the results of a variant of a measurement by engine, of the servers that have one."""
     names = {engine: f"{measurement}_{engine}{variant}-calls_sgd" for engine in DIALECTS}
@@ -261,13 +246,6 @@ def _read_servers(measurement: str, variant: str = "") -> dict[str, dict[str, An
         for engine, name in names.items()
         if results.has_result(name, results.SERVERS)
     }
-
-
-def _quantization_cell(figures: dict[str, Any]) -> str:
-    if "absent" in figures:
-        return "not there"
-    size, share = figures["bytes per 1,000 words"], figures["same best passage"]
-    return f"{size:,}, {figures['recall@10']:.3f}, {share:.2f}"
 
 
 def faults() -> str:
@@ -304,7 +282,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "size": size,
     "server_latency": server_latency,
     "server_larger": server_larger,
-    "quantization": quantization,
     "faults": faults,
     "checks": checks,
     **codes.TABLES,

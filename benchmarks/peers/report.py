@@ -95,10 +95,10 @@ def version_table() -> str:
 
 def set_table() -> str:
     """Render how much of every set was searched."""
-    lines = head("set", "documents", "passages", "words", "queries")
+    lines = head("set", "documents", "passages", "queries")
     for task in DOCUMENTS:
         result = _read(next(iter(PEERS)), task)
-        counts = [result[name] for name in ("documents", "passages", "words", "queries")]
+        counts = [result[name] for name in ("documents", "passages", "queries")]
         lines.append(row(task, *[f"{count:,}" for count in counts]))
     return "\n".join(lines)
 
