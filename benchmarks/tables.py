@@ -17,7 +17,6 @@ from benchmarks.peers import report as peers_report
 from benchmarks.percentiles import format_percentiles
 from benchmarks.quality import codes, meaning, mining_tables, models, windows
 from benchmarks.quality.tasks import ALL, TASKS
-from benchmarks.speed import first_answer, list_tables
 from hybrid_search.backends.server.dialects import DIALECTS
 
 PAGES = [
@@ -25,8 +24,6 @@ PAGES = [
     for name in (
         "README.md",
         "docs/benchmarks.md",
-        "docs/models.md",
-        "docs/servers.md",
         "docs/robustness.md",
         "export/README.md",
     )
@@ -39,6 +36,10 @@ LARGER = "ten times calls_sgd"
 
 SHARDS = 5
 """Primary shards with which a server was measured on them."""
+
+
+BETWEEN = {f"hybrid {alpha}" for alpha in (0.2, 0.4, 0.6, 0.8)}
+"""Alphas that were measured, and lie between those of the page."""
 
 
 def _read_rankings() -> dict[str, Any]:
@@ -83,7 +84,7 @@ def retrieval() -> str:
     """Render nDCG@10 of each way of ranking on each task, and the mean."""
     rankings = _read_rankings()
     lines = head("nDCG@10", *TASKS, "mean")
-    for way in next(iter(rankings.values())):
+    for way in (way for way in next(iter(rankings.values())) if way not in BETWEEN):
         values = [rankings[name][way]["ndcg@10"] for name in TASKS]
         mean = sum(values) / len(values)
         label = f"**{way}** (default)" if way == "hybrid 0.5" else way
@@ -91,33 +92,22 @@ def retrieval() -> str:
     return "\n".join(lines)
 
 
-def reciprocal() -> str:
-    """Render MRR@10 of the legs, the default and the baseline."""
-    rankings = _read_rankings()
-    return table(
-        "MRR@10",
-        TASKS,
-        ("bm25", "spans", "hybrid 0.5", "one vector a passage"),
-        lambda way: [f"{rankings[name][way]['mrr@10']:.3f}" for name in TASKS],
-    )
-
-
 def intervals() -> str:
-    """Render nDCG@10 with its 95% interval, and how far the default is above its rivals."""
-    ways = ("bm25", "spans", "one vector a passage", "hybrid 0.5")
+    """Render nDCG@10 of the default with its 95% interval, and how far it is above its rivals."""
+    way = "hybrid 0.5"
     rivals = ("bm25", "one vector a passage")
     differences = [f"hybrid 0.5 - {rival}" for rival in rivals]
 
     def cells(name: str) -> list[str]:
         result = results.read_result(f"retrieval-{name}", results.QUALITY)
-        figures = [result["rankings"][way] for way in ways]
+        figures = result["rankings"][way]
         gains = [result["differences"][difference] for difference in differences]
         return [
-            *[_format_interval(row["ndcg@10"], row["ndcg@10 interval"], ".3f") for row in figures],
+            _format_interval(figures["ndcg@10"], figures["ndcg@10 interval"], ".3f"),
             *[_format_interval(gain["mean"], gain["interval"], "+.3f") for gain in gains],
         ]
 
-    return table("nDCG@10 (95% interval)", (*ways, *differences), ALL, cells)
+    return table("nDCG@10 (95% interval)", (way, *differences), ALL, cells)
 
 
 def _format_interval(mean: float, interval: tuple[float, float], form: str) -> str:
@@ -141,20 +131,16 @@ def recall() -> str:
 def ingest() -> str:
     """Render end-to-end ingest beside the encoder alone and the store alone."""
     result = results.read_result("ingest-calls_sgd", results.SPEED)
-    names = [name for name, value in result.items() if isinstance(value, int | float)]
-    return table("ingest of calls_sgd", [""], names, lambda name: [f"{result[name]:,}"])
-
-
-def encode() -> str:
-    """Render the speed of our sessions beside sentence-transformers and torch on a CPU."""
-    measurements = results.read_result("encode-cpu", results.SPEED)["texts"]
-    ways = next(iter(measurements.values()))["ways"]
-    return table(
-        "tokens/s on two cores (times sentence-transformers)",
-        measurements,
-        ways,
-        lambda way: [_rate(texts["ways"][way]) for texts in measurements.values()],
+    names = (
+        "calls",
+        "passages",
+        "tokens",
+        "ingest, s",
+        "tokens/s",
+        "ingest / (e + s)",
+        "peak memory, MB",
     )
+    return table("ingest of calls_sgd", [""], names, lambda name: [f"{result[name]:,}"])
 
 
 def encode_models() -> str:
@@ -172,10 +158,6 @@ def encode_models() -> str:
 
 def _format_pair(figures: dict[str, Any]) -> str:
     return f"{figures['tokens/s']:,}; {figures['base, tokens/s']:,}; {figures['times']:.2f}"
-
-
-def _rate(figures: dict[str, Any]) -> str:
-    return f"{figures['tokens/s']:,} ({figures['times']:.2f})"
 
 
 def latency() -> str:
@@ -196,31 +178,15 @@ def concurrency() -> str:
     return table(
         "calls_sgd, alpha 0.5",
         ("queries a second", "milliseconds, p50 / p95"),
-        queries,
+        [way for way in queries if "asyncio" not in way],
         lambda way: [f"{queries[way]['a second']:.1f}", format_percentiles(queries[way])],
-    )
-
-
-def service() -> str:
-    """Render how long a query takes in Python and over HTTP."""
-    ways = results.read_result("service-sample", results.SPEED)["milliseconds"]
-    return table(
-        "the hard sample, milliseconds",
-        ("p50", "p95"),
-        ways,
-        lambda way: [f"{ways[way][name]:.0f}" for name in ("p50", "p95")],
     )
 
 
 def size() -> str:
     """Render bytes on disk."""
     sizes = [results.read_result(f"size-{name}", results.SPEED) for name in CALLS]
-    names = (
-        "words",
-        "covering spans a word",
-        "bytes per 1,000 words",
-        "all spans as float32, times as large",
-    )
+    names = ("words", "bytes per 1,000 words")
     return table("on disk", CALLS, names, lambda name: [f"{figures[name]:,}" for figures in sizes])
 
 
@@ -234,21 +200,18 @@ def server_latency() -> str:
     }
     figures_by_column = list(columns.values())
     lines = head("p50 / p95, ms", *columns)
-    for way in figures_by_column[0]["milliseconds"]:
+    for way in (way for way in figures_by_column[0]["milliseconds"] if "asyncio" not in way):
         times = [figures["milliseconds"].get(way) for figures in figures_by_column]
         cells = [
             format_percentiles(percentiles) if percentiles else "not there" for percentiles in times
         ]
         lines.append(row(way, *cells))
-    for way in figures_by_column[0]["bytes of answers a query"]:
-        sizes = [figures["bytes of answers a query"][way] / 1e6 for figures in figures_by_column]
-        lines.append(row(f"MB of answers, {way}", *[f"{size:.1f}" for size in sizes]))
-    for name in ("recall@10", "same best passage"):
-        lines.append(row(name, *[f"{figures[name]:.3f}" for figures in figures_by_column]))
-    for way in figures_by_column[0]["share of the exhaustive page"]:
-        shares = [figures["share of the exhaustive page"][way] for figures in figures_by_column]
-        lines.append(row(f"share of the exhaustive page, {way}", *map("{:.3f}".format, shares)))
-    lines.append(row("segments", *[str(figures["segments"]) for figures in figures_by_column]))
+    sizes = [figures["bytes of answers a query"]["hybrid"] / 1e6 for figures in figures_by_column]
+    lines.append(row("MB of answers, hybrid", *[f"{size:.1f}" for size in sizes]))
+    recalls = [f"{figures['recall@10']:.3f}" for figures in figures_by_column]
+    lines.append(row("recall@10", *recalls))
+    shares = [figures["share of the exhaustive page"]["hybrid"] for figures in figures_by_column]
+    lines.append(row("share of the exhaustive page, hybrid", *map("{:.3f}".format, shares)))
     return "\n".join(lines)
 
 
@@ -265,7 +228,6 @@ def server_larger() -> str:
         "hybrid, 1 client, ms": lambda figures: format_percentiles(
             figures["milliseconds"]["hybrid"]
         ),
-        "spans, 1 client, ms": lambda figures: format_percentiles(figures["milliseconds"]["spans"]),
         "GB": lambda figures: f"{figures['bytes'] / 1e9:.0f}",
     }
     return table(
@@ -273,40 +235,6 @@ def server_larger() -> str:
         servers,
         cells,
         lambda name: [cells[name](figures) for figures in measured.values()],
-    )
-
-
-def quantization() -> str:
-    """Render bytes and recall of each way to store vectors."""
-    return _server_table(
-        "quantization",
-        "bytes per 1,000 words, recall@10, same best passage",
-        "quantizations",
-        _quantization_cell,
-    )
-
-
-def graph() -> str:
-    """Render recall by the number of spans that the graph is searched for."""
-    return _server_table(
-        "graph",
-        "spans searched for: recall@10",
-        "searched",
-        lambda figures: f"{figures['recall@10']:.3f}",
-    )
-
-
-def _server_table(
-    measurement: str, heading: str, rows: str, cell: Callable[[dict[str, Any]], str]
-) -> str:
-    """Render a column for each server that was measured, a row for each of its `rows`."""
-    measured = _read_servers(measurement)
-    servers = [
-        f"{DIALECTS[engine].title} {result['version']}" for engine, result in measured.items()
-    ]
-    figures = [result[rows] for result in measured.values()]
-    return table(
-        heading, servers, figures[0], lambda way: [cell(by_way[way]) for by_way in figures]
     )
 
 
@@ -318,13 +246,6 @@ def _read_servers(measurement: str, variant: str = "") -> dict[str, dict[str, An
         for engine, name in names.items()
         if results.has_result(name, results.SERVERS)
     }
-
-
-def _quantization_cell(figures: dict[str, Any]) -> str:
-    if "absent" in figures:
-        return "not there"
-    size, share = figures["bytes per 1,000 words"], figures["same best passage"]
-    return f"{size:,}, {figures['recall@10']:.3f}, {share:.2f}"
 
 
 def faults() -> str:
@@ -352,25 +273,18 @@ def checks() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "summary": summary,
     "retrieval": retrieval,
-    "reciprocal": reciprocal,
     "intervals": intervals,
     "recall": recall,
     "ingest": ingest,
-    "encode": encode,
     "encode_models": encode_models,
     "latency": latency,
     "concurrency": concurrency,
-    "service": service,
     "size": size,
     "server_latency": server_latency,
     "server_larger": server_larger,
-    "quantization": quantization,
-    "graph": graph,
     "faults": faults,
     "checks": checks,
     **codes.TABLES,
-    **list_tables.TABLES,
-    **first_answer.TABLES,
     **meaning.TABLES,
     **mining_tables.TABLES,
     **models.TABLES,

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import results
-from benchmarks.markdown import head, row
 from benchmarks.quality import stsb_context, williams
 from benchmarks.quality.correlation import pearson
 from benchmarks.quality.stsb_context import unpack_scores
@@ -24,14 +23,6 @@ TASK = "stsb-context"
 NAME = "williams"
 LEFT_OUT = "target alone"
 """This set-up is given the place of the target."""
-
-AGAINST = (
-    "slice, sentence-wise",
-    "slice, single pass",
-    "all-minilm-l6-v2, per n-gram, best 30",
-    "all-minilm-l6-v2, single pass",
-)
-"""The set-ups that the page compares all others with."""
 
 
 def measure(gold: list[float], scores_by_setup: dict[str, list[float]]) -> dict[str, Any]:
@@ -78,26 +69,6 @@ def write(data: Path, folder: Path) -> None:
     """Compare all set-ups in `folder` and save the result there."""
     gold = [stsb_row.score for stsb_row in stsb_context.read(data / stsb_context.FILE)]
     results.write(NAME, measure(gold, read_scores(folder, len(gold))), folder)
-
-
-def render_table() -> str:
-    """Render each set-up's Pearson and its differences from those of `AGAINST`, with p."""
-    comparison = results.read_result(NAME, measured.RESULTS)
-    rivals = [name for name in AGAINST if name in comparison["pearson"]]
-    lines = head("Pearson less that of", "Pearson", *rivals)
-    for name, value in comparison["pearson"].items():
-        cells = [_cell(comparison["pairs"], name, rival) for rival in rivals]
-        lines.append(row(name, f"{value:.3f}", *cells))
-    return "\n".join(lines)
-
-
-def _cell(pairs: dict[str, Any], name: str, rival: str) -> str:
-    if name == rival:
-        return ""
-    forward = pairs.get(f"{name} : {rival}")
-    test, sign = (forward, 1) if forward else (pairs[f"{rival} : {name}"], -1)
-    p_text = f"{test['p']:.3f}" if test["p"] >= 0.001 else "< 0.001"
-    return f"{sign * test['difference']:+.3f} (p {p_text})"
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """The papers' tables beside what was measured here: ``python -m papers.tables`` fills the page.
 
-A row for every system, and where it was not measured, what it needs. The figures that the papers
-print are in ``published/*.toml``.
+A row for every system, a column for every set-up. The figures that the papers print are in
+``published/*.toml``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 from benchmarks import results
 from benchmarks import tables as benchmark_tables
 from benchmarks.markdown import head, row
-from papers import significance
 from papers.measured import read_measured
 from papers.systems.registry import SYSTEMS
 
@@ -102,47 +101,51 @@ def render_paper(paper: str) -> str:
 
 
 def _lines(table: Table) -> Iterator[str]:
-    columns = " / ".join(table.columns)
-    yield from (f"### {table.name}", "", table.about, "")
-    yield from head("system", "set-up", f"paper: {columns}", "here", "difference")
-    for table_row in table.rows:
-        yield row(_title(table_row.system), table_row.setup, *_cells(table, table_row))
+    """Yield what is measured, then a row for each system with a column for each set-up."""
+    figures = f"`--task {table.task}`: {', '.join(table.columns)}."
+    yield from (f"### {table.name}", "", f"{table.about} {figures}", "")
+    setups = list(dict.fromkeys(table_row.setup for table_row in table.rows))
+    yield from head("system", *setups)
+    rows = {(table_row.system, table_row.setup): table_row for table_row in table.rows}
+    for system in dict.fromkeys(table_row.system for table_row in table.rows):
+        cells = [_cell(table, rows.get((system, setup))) for setup in setups]
+        yield row("people" if system == PEOPLE else f"`{system}`", *cells)
 
 
-def _cells(table: Table, table_row: Row) -> tuple[str, str, str]:
-    """Return the paper's figures, ours (or what they take), and the differences."""
-    digits = 2 if table.percent else 3
-    paper_figures, our_figures = table_row.figures, measured_figures(table, table_row)
-    paper_cell = _format_values(paper_figures, f".{digits}f")
-    if our_figures is None:
-        return paper_cell, explain_missing(table, table_row), ""
-    our_cell = _format_values(our_figures, f".{digits}f")
-    if not paper_figures:
-        return paper_cell, our_cell, ""
-    differences = [a - b for a, b in zip(our_figures, paper_figures, strict=True)]
-    return paper_cell, our_cell, _format_values(differences, f"+.{digits}f")
+def _cell(table: Table, table_row: Row | None) -> str:
+    """Return the paper's figures, then ours in bold."""
+    if table_row is None:
+        return ""
+    ours = measured_figures(table, table_row)
+    parts = (_format_values(table, table_row.figures), f"**{_format_values(table, ours or ())}**")
+    return "; ".join(part for part in parts if part not in ("", "****"))
 
 
-def _format_values(values: Sequence[float], form: str) -> str:
-    return " / ".join(format(value, form) for value in values)
+def _format_values(table: Table, values: Sequence[float]) -> str:
+    form = ".2f" if table.percent else ".3f"
+    return ", ".join(format(value, form) for value in values)
 
 
-def _title(system: str) -> str:
-    return "people" if system == PEOPLE else f"`{system}`"
+def render_missing() -> str:
+    """Render what each system takes that was measured on no task; of a reader, its encoder."""
+    missing = {
+        system.removeprefix("reader-"): ""
+        for system, tasks in tasks_by_system().items()
+        if not any(read_measured(task, system) for task in tasks)
+    }
+    rows = [row(system, explain_missing(system)) for system in missing]
+    return "\n".join([*head("system", "takes"), *rows])
 
 
-def explain_missing(table: Table, table_row: Row) -> str:
-    """Say why a row has no figure here, and which options make it."""
-    if table_row.system == PEOPLE:
-        return "people are not measured"
-    entry = SYSTEMS[table_row.system]
-    weights = " --weights FILE" if entry.needs and not entry.weights else ""
-    return f"{entry.needs or 'a run'}: `--task {table.task} --system {table_row.system}{weights}`"
+def explain_missing(system: str) -> str:
+    """Name the weights that a system loads by default, or say what it takes."""
+    entry = SYSTEMS[system]
+    return f"`{entry.weights}`" if entry.weights else entry.needs
 
 
 TABLES: dict[str, Callable[[], str]] = {
     **benchmark_tables.TABLES,
-    "significance": significance.render_table,
+    "missing": render_missing,
     **{f"{paper}_paper": partial(render_paper, paper) for paper in PAPERS},
 }
 

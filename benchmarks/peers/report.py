@@ -7,7 +7,6 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.markdown import head, row
-from benchmarks.peers.bandwidth import BYTES, SHARE
 from benchmarks.peers.corpus import DOCUMENTS, MARKS
 from benchmarks.peers.registry import PEERS, Peer
 
@@ -51,15 +50,14 @@ def _format_scores(name: str, task: str) -> str:
         return NOT_RUN
     result = _read(name, task)
     low, high = result["ndcg@10 interval"]
-    return f"{result['ndcg@10']:.3f} ({low:.3f} to {high:.3f}), {result['mrr@10']:.3f}"
+    return f"{result['ndcg@10']:.3f} ({low:.3f}-{high:.3f}), {result['mrr@10']:.3f}"
 
 
 def cost_table() -> str:
-    """Render what a peer shows of a hit, its times, its bytes, and the lines that a user writes."""
+    """Render how right the shown words are, times, bytes, and the lines that a user writes."""
     columns = (
         "store",
-        "shows",
-        "word F1, IoU of it",
+        "word F1 of what is shown",
         "query, ms: p50 / p95",
         "CPU ms of a query",
         "ingest: passages/s, per CPU s",
@@ -74,8 +72,7 @@ def _describe_costs(name: str, peer: Peer) -> list[str]:
     times = measured["milliseconds"]
     return [
         peer.store.value,
-        "the words that match" if marks["offsets"] else "the passage",
-        f"{marks['f1']['mean']:.3f}, {marks['iou']['mean']:.3f}",
+        f"{marks['f1']['mean']:.3f}",
         f"{times['p50']:.1f} / {times['p95']:.1f}",
         f"{measured['CPU ms of a query']:.1f}",
         f"{measured['passages/s']:,.0f}, {measured['passages per CPU s']:,.0f}",
@@ -85,40 +82,25 @@ def _describe_costs(name: str, peer: Peer) -> list[str]:
 
 
 def version_table() -> str:
-    """Render the versions that were measured, what they follow, and how they were used."""
-    return _render(("versions", "as in", "to know"), _describe_versions)
-
-
-def _describe_versions(name: str, peer: Peer) -> list[str]:
-    versions = _read(name, COSTS)["versions"]
-    page = peer.documentation
-    label = f"[its documentation]({page})" if page.startswith("https:") else "[query](query.md)"
-    return [", ".join(f"{key} {value}" for key, value in versions.items()), label, peer.note]
+    """Render the versions of the others that were measured, and how they were used."""
+    lines = head("peer", "versions", "to know")
+    for name, peer in PEERS.items():
+        if not peer.has_spans:
+            versions = ", ".join(
+                f"{key} {value}" for key, value in _read(name, COSTS)["versions"].items()
+            )
+            lines.append(row(f"[{peer.label}]({peer.documentation})", versions, peer.note))
+    return "\n".join(lines)
 
 
 def set_table() -> str:
     """Render how much of every set was searched."""
-    lines = head("set", "documents", "passages", "words", "queries")
+    lines = head("set", "documents", "passages", "queries")
     for task in DOCUMENTS:
         result = _read(next(iter(PEERS)), task)
-        counts = [result[name] for name in ("documents", "passages", "words", "queries")]
+        counts = [result[name] for name in ("documents", "passages", "queries")]
         lines.append(row(task, *[f"{count:,}" for count in counts]))
     return "\n".join(lines)
-
-
-def bandwidth_table() -> str:
-    """Render the bandwidth of the memory beside what the span leg reads."""
-    result = results.read_result("bandwidth", results.PEERS)
-    parts = [f"{count / 1e6:.1f} MB of {name}" for name, count in result[BYTES].items()]
-    lines = head(f"{result['passages']:,} passages of {result['set']}, {result['cores']} cores", "")
-    rows = {
-        "memory, read in order": f"{result['memory, GB/s']:.1f} GB/s",
-        "the span leg reads for a query": ", ".join(parts),
-        "and takes": f"{result['span leg, ms']:.1f} ms",
-        "that is": f"{result['span leg, GB/s']:.2f} GB/s",
-        "share of the memory's bandwidth": f"{result[SHARE]:.1%}",
-    }
-    return "\n".join([*lines, *[row(label, figure) for label, figure in rows.items()]])
 
 
 def _render(columns: Sequence[str], describe: Callable[[str, Peer], list[str]]) -> str:
@@ -139,5 +121,4 @@ TABLES: dict[str, Callable[[], str]] = {
     "peers_ranking": ranking_table,
     "peers_costs": cost_table,
     "peers_versions": version_table,
-    "peers_bandwidth": bandwidth_table,
 }

@@ -251,7 +251,6 @@ def codes_table() -> str:
         "bytes a word",
         "MAP: name, other words, words that nobody says",
         "STS-B-Context",
-        "rms error of a best cosine",
         "same best span",
         f"CPU ms, {PASSAGES} passages",
     )
@@ -262,12 +261,11 @@ def codes_table() -> str:
             f"{own['bytes a word']:.0f}" if "bytes a word" in own else "",
             ", ".join(f"{value:.3f}" for value in own["MAP"]),
             f"{own['STS-B-Context']:.3f}",
-            f"{own['rms error']:.4f}",
             f"{own['same best span']:.2f}",
             f"{own['ms']:.1f}" if "ms" in own else "",
         ]
 
-    return table("codes", columns, list(codes), render)
+    return table("codes", columns, [name for name in codes if "without" not in name], render)
 
 
 TABLES = {"codes": codes_table}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from benchmarks import results
@@ -11,7 +11,7 @@ from benchmarks.quality import marking
 from benchmarks.quality.intents import SETS, WORDINGS
 from benchmarks.quality.localisation import RECOGNISED, SAMPLE, SQUAD, STSB
 from benchmarks.quality.marking import BY_COSINE, CLAUSE, MATCHES, WHOLE
-from benchmarks.quality.measures import MAP, NDCG, R_PRECISION
+from benchmarks.quality.measures import MAP, NDCG
 from benchmarks.quality.text_ranking import BEST_SPAN, BM25, FEEDBACK, ONE_VECTOR
 
 SHIPPED, LARGER = "slice-minilm-l6 (shipped)", "slice-mpnet"
@@ -24,9 +24,6 @@ SUFFIXES = {
 }
 """What a model adds to the names of its results."""
 
-WITH_PRIOR = (SHIPPED, LARGER)
-"""The models that choose spans by a prior, too."""
-
 BASELINES = {
     WHOLE: "the whole text",
     MATCHES: "BM25: the shortest stretch with the matched words",
@@ -36,7 +33,7 @@ BASELINES = {
 
 def localisation_table() -> str:
     """Render how well marked spans agree with labelled ones, by model and baseline."""
-    names = ("sample: F1", "IoU", "as recognised: F1", "IoU", "STS-B-Context: found", "SQuAD: F1")
+    names = ("sample: F1", "as recognised: F1", "STS-B-Context: found", "SQuAD: F1")
     lines = head("marking", *names)
     shipped = _read_result("localisation", SHIPPED)["sets"]
     for way, label in BASELINES.items():
@@ -52,9 +49,7 @@ def localisation_table() -> str:
 def _agreement_cells(sets: dict[str, Any], way: str) -> list[str]:
     columns = (
         (SAMPLE, "f1"),
-        (SAMPLE, "iou"),
         (RECOGNISED, "f1"),
-        (RECOGNISED, "iou"),
         (STSB, "found"),
         (SQUAD, "f1"),
     )
@@ -63,43 +58,30 @@ def _agreement_cells(sets: dict[str, Any], way: str) -> list[str]:
 
 def topics_table() -> str:
     """Render how well the sample's topics find turns and calls, by system and model."""
-    measures = (NDCG, "recall@50")
-    lines = head(
-        "46 topics", *[f"{items}: {name}" for items in ("turns", "calls") for name in measures]
-    )
-    for label, systems, system in _list_rows("topics", lambda result: result["systems"]):
-        cells = [
-            format_summary(systems[system][items][name])
-            for items in ("turns", "calls")
-            for name in measures
-        ]
+    columns = (("turns", NDCG), ("turns", "recall@50"), ("calls", NDCG))
+    lines = head("46 topics", *[f"{items}: {name}" for items, name in columns])
+    ways = (BEST_SPAN, ONE_VECTOR)
+    for label, systems, system in _list_rows("topics", ways, lambda result: result["systems"]):
+        cells = [format_summary(systems[system][items][name]) for items, name in columns]
         lines.append(row(label, *cells))
     return "\n".join(lines)
 
 
 def intents_table() -> str:
     """Render MAP of each wording of the intents of each set, by system and model."""
-    return _render_wordings(MAP)
-
-
-def intents_precision_table() -> str:
-    """Render R-precision of each wording of the intents of each set, by system and model."""
-    return _render_wordings(R_PRECISION)
-
-
-def _render_wordings(measure: str) -> str:
     lines = head(
-        f"{measure}: {', '.join(WORDINGS)}",
+        f"{MAP}: {', '.join(WORDINGS)}",
         *[f"{name} ({_count_intents(name)} intents)" for name in SETS],
     )
-    for label, sets, system in _list_rows("intents", lambda result: result["sets"]):
-        cells = [_format_wordings(sets[name]["wordings"], system, measure) for name in SETS]
+    systems = (BEST_SPAN, FEEDBACK, ONE_VECTOR)
+    for label, sets, system in _list_rows("intents", systems, lambda result: result["sets"]):
+        cells = [_format_wordings(sets[name]["wordings"], system) for name in SETS]
         lines.append(row(label, *cells))
     return "\n".join(lines)
 
 
-def _format_wordings(wordings: dict[str, Any], system: str, measure: str) -> str:
-    means = (wordings[wording][system][measure]["mean"] for wording in WORDINGS)
+def _format_wordings(wordings: dict[str, Any], system: str) -> str:
+    means = (wordings[wording][system][MAP]["mean"] for wording in WORDINGS)
     return ", ".join(f"{mean:.3f}" for mean in means)
 
 
@@ -109,15 +91,15 @@ def _count_intents(name: str) -> int:
 
 
 def _list_rows(
-    measurement: str, select: Callable[[dict[str, Any]], dict[str, Any]]
+    measurement: str,
+    systems: Sequence[str],
+    select: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> Iterable[tuple[str, dict[str, Any], str]]:
-    """Yield label, figures and system of each row: BM25 once, and all of every model."""
+    """Yield label, figures and system of each row: BM25 once, and `systems` of every model."""
     yield "BM25", select(_read_result(measurement, SHIPPED)), BM25
     for model in _list_models(measurement):
         figures = select(_read_result(measurement, model))
-        # without a prior the best span is that by cosine
-        by_cosine = [BY_COSINE] if model in WITH_PRIOR else []
-        for system in (BEST_SPAN, FEEDBACK, *by_cosine, ONE_VECTOR):
+        for system in systems:
             yield f"{model}, {system}", figures, system
 
 
@@ -137,12 +119,11 @@ def _read_result(measurement: str, model: str) -> dict[str, Any]:
 def format_summary(summary: dict[str, Any]) -> str:
     """Return a mean with its interval."""
     low, high = summary["interval"]
-    return f"{summary['mean']:.3f} ({low:.3f} to {high:.3f})"
+    return f"{summary['mean']:.3f} ({low:.3f}-{high:.3f})"
 
 
 TABLES: dict[str, Callable[[], str]] = {
     "localisation": localisation_table,
     "topics": topics_table,
     "intents": intents_table,
-    "intents_precision": intents_precision_table,
 }

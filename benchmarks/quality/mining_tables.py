@@ -40,7 +40,6 @@ def mining_rivals() -> str:
 WAYS = ("no judgment", "20 at random", "20 as judge asks")
 JUDGING = (
     "calibration error of likely mentions",
-    "log loss",
     "recall at the threshold",
     "precision at the threshold",
     "topics with mentions at the threshold",
@@ -100,8 +99,6 @@ def render_mentions() -> str:
     columns = (
         "calibration error",
         "calibration error of likely mentions",
-        "median of right hits",
-        "median of wrong hits",
         "phrases with a likely hit",
     )
     return table(

@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import results
-from benchmarks.markdown import table
 from benchmarks.quality import hard_sample
 
 ROUNDS = 20
@@ -62,16 +61,6 @@ def read_seconds() -> float:
 def summarize(values: Sequence[float]) -> dict[str, float]:
     """Return the median and the least, in seconds."""
     return {"median": round(statistics.median(values), 3), "least": round(min(values), 3)}
-
-
-def render() -> str:
-    """Render the processor time of each program."""
-    seconds = results.read_result("first_answer-sample", results.SPEED)["seconds of processor time"]
-    columns = ("median", "least of all runs")
-    return table("seconds of CPU", columns, seconds, lambda name: seconds[name].values())
-
-
-TABLES = {"first_answer": render}
 
 
 def main() -> None:

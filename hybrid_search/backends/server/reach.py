@@ -1,7 +1,7 @@
 """How many passages the legs of a query propose, and how far the graphs are searched for them.
 
 The larger an index, the more: otherwise fewer and fewer of the exact best would be proposed.
-`docs/servers.md` has the recall at two sizes (`benchmarks.servers.latency` and `larger`).
+`docs/benchmarks.md` has the recall at two sizes (`benchmarks.servers.latency` and `larger`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SEARCHED_SPANS = (2500, 10_000)
 """The fewest and the most passages whose covering spans the graphs of a shard are searched for.
 
 Transcripts repeat themselves, and among near duplicates a graph search ends too early:
-docs/servers.md has the recall for fewer (`benchmarks.servers.graph`). Servers take at most 10,000.
+`benchmarks.servers.graph` measures the recall for fewer. Servers take at most 10,000.
 Between the two one passage in so many is searched for as the `searched_share` of the engine says.
 """
 
