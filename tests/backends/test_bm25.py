@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hybrid_search.backends.embedded.bm25 import lucene_idf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
-from hybrid_search.backends.embedded.bm25 import lucene_idf
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.client import Client
 from hybrid_search.text.stems import count_text_stems

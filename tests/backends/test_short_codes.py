@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from hybrid_search.backends import short_vectors
 from hybrid_search.backends.embedded import segment_file, short_codes
-from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import (
     LAYERS,

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import cbor2
 
-from hybrid_search.backends.highlight_markers import CLOSE, OPEN
+from hybrid_search.backends.server.highlight_markers import CLOSE, OPEN
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import mappings, passage_codec, scan
 from tests.helpers.fake_script import add_best_spans

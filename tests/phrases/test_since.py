@@ -123,7 +123,7 @@ def test_only_a_store_that_knows_the_order_of_writing_can_tell(client: Any, empt
 
     client.ingest([call("a")])
     mark = begin_mark(client.backend, "calls", "topics")
-    assert (mark is not None) == empty_url.startswith(("embedded:", "tantivy:"))
+    assert (mark is not None) == empty_url.startswith("embedded:")
 
 
 def test_an_embedded_index_has_no_times(url: str) -> None:

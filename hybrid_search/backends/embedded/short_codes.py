@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.short_vectors import Layer, ShortQuery, encode, pack, unpack
 from hybrid_search.text import spans, word_codes
 from hybrid_search.text.types import Bytes, Codes, Floats, WordCodes

@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 import pybase64
 
-from hybrid_search.backends.highlight_markers import parse_marks, strip_marks
+from hybrid_search.backends.server.highlight_markers import parse_marks, strip_marks
 from hybrid_search.backends.server import short_codes
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.short_codes import ShortCodes

@@ -14,16 +14,16 @@ import tantivy
 from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded.near_passages import SearchedSegments, propose
-from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.passage_documents import PassageDocuments
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import ShortCodes
-from hybrid_search.backends.tantivy_store import codes_folder, facts, record
-from hybrid_search.backends.tantivy_store.codes_file import CodesFile
-from hybrid_search.backends.tantivy_store.head import Head
-from hybrid_search.backends.tantivy_store.record_reader import DamagedRecordsError, RecordReader
-from hybrid_search.backends.tantivy_store.sealed_file import DamagedFileError
-from hybrid_search.backends.tantivy_store.versions import CODES, FIELDS, RECORDS, read_note
+from hybrid_search.backends.embedded import codes_folder, facts, record
+from hybrid_search.backends.embedded.codes_file import CodesFile
+from hybrid_search.backends.embedded.head import Head
+from hybrid_search.backends.embedded.record_reader import DamagedRecordsError, RecordReader
+from hybrid_search.backends.embedded.sealed_file import DamagedFileError
+from hybrid_search.backends.embedded.versions import CODES, FIELDS, RECORDS, read_note
 from hybrid_search.backends.turn_layout import find_turns
 from hybrid_search.backends.types import Request
 from hybrid_search.text import word_codes

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from hybrid_search.backends.crc import crc32
 from hybrid_search.backends.embedded import short_codes
-from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.short_codes import LAYERS, LayerCodes, ShortCodes
-from hybrid_search.backends.tantivy_store.sealed_file import (
+from hybrid_search.backends.embedded.sealed_file import (
     DamagedFileError,
     SealedFile,
     SealedFileWriter,
