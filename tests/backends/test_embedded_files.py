@@ -239,7 +239,7 @@ def test_a_new_index_is_not_made_through_a_link(tmp_path: Path) -> None:
 def test_an_index_of_before_is_refused_in_one_line_and_left_alone(tmp_path: Path) -> None:
     earlier = tmp_path / "calls.sqlite"
     earlier.write_bytes(b"SQLite format 3\0")
-    for arguments in (["query", "refund"], ["verify"], ["delete", "--yes"], ["topics"]):
+    for arguments in (["query", "refund"], ["verify"], ["delete", "--yes"]):
         result = invoke_cli(*arguments, "--url", f"embedded:{tmp_path}")
         assert f"{earlier} is an index of an earlier version" in result.error
         assert "ingest again" in result.error

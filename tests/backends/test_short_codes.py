@@ -1,19 +1,15 @@
-"""Short codes: how they are rounded, multiplied, selected and stored."""
+"""Short codes: how they are rounded, multiplied and looked up."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from hybrid_search.backends import short_vectors
-from hybrid_search.backends.embedded import segment_file, short_codes
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import (
     LAYERS,
@@ -116,39 +112,3 @@ def test_a_passage_is_looked_up_by_its_number() -> None:
     assert np.array_equal(stored.layers[1].codes, codes.layers[1].codes[15:18])
     assert ShortCodeSearch(codes).find(9) is None
     assert ShortCodeSearch(codes).find(30) is None
-
-
-def write_file(path: Path, codes: ShortCodes) -> Path:
-    path.touch()
-    segment_file.write(codes, path)
-    return path
-
-
-@pytest.mark.parametrize("passages", [0, 1, 20])
-def test_a_file_holds_what_was_written(tmp_path: Path, passages: int) -> None:
-    codes = short_codes.join([short_codes.empty(), make_codes(passages)])
-    stored = segment_file.read(write_file(tmp_path / "file", codes))
-    assert np.array_equal(stored.passages, codes.passages)
-    for layer, expected in zip(stored.layers, codes.layers, strict=True):
-        assert np.array_equal(layer.counts, expected.counts)
-        assert np.array_equal(layer.codes, expected.codes)
-
-
-@pytest.mark.parametrize("size", [1, 30, 200, 2000])
-def test_a_file_that_was_cut_is_named(tmp_path: Path, size: int) -> None:
-    path = write_file(tmp_path / "file", make_codes(20))
-    path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(DamagedSegmentError, match="file"):
-        segment_file.read(path)
-
-
-def test_a_file_with_other_counts_than_windows_is_named(tmp_path: Path) -> None:
-    codes = make_codes(20)
-    counts = codes.layers[0].counts.copy()
-    counts[3] += 1
-    broken = ShortCodes(
-        codes.passages, (LayerCodes(counts, codes.layers[0].codes), codes.layers[1])
-    )
-    path = write_file(tmp_path / "file", broken)
-    with pytest.raises(DamagedSegmentError, match="counts other windows than it has"):
-        segment_file.read(path)

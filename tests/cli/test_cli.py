@@ -383,7 +383,7 @@ def test_a_bare_environment_variable_says_where_the_index_is(
 ) -> None:
     monkeypatch.setenv("HYBRID_SEARCH_URL", "embedded:there")
     invoke_cli("ingest", write_documents(REFUND))
-    assert Path("there/calls.sqlite").is_file()
+    assert Path("there/calls.index").is_dir()
     assert invoke_cli("query", "money", "--json").json["hits"][0]["id"] == "refund"
 
 

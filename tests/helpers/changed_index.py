@@ -66,7 +66,7 @@ def change_records(edit: Callable[[Record], Record | None], index: Path = INDEX)
         after = edit(before)
         if after != before:
             changes += 1
-            writer.delete_documents_by_term(record.PASSAGE, before.passage)
+            writer.delete_documents_by_query(reader.match_any(record.PASSAGE, [before.passage]))
         if after is not None and after != before:
             writer.add_document(record.to_document(after))
     assert changes

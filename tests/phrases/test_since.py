@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -89,11 +90,12 @@ def test_another_index_of_the_name_is_refused(url: str) -> None:
 
 def test_an_older_copy_of_the_index_is_refused(url: str, tmp_path: Path) -> None:
     ingest(url, "a")
-    (store,) = (tmp_path / "store").glob("*.sqlite")
-    copy = store.read_bytes()
+    index = tmp_path / "store" / "calls.index"
+    shutil.copytree(index, tmp_path / "copy")
     ingest(url, "b")
     mine(url, "1.jsonl")
-    store.write_bytes(copy)
+    shutil.rmtree(index)
+    shutil.copytree(tmp_path / "copy", index)
     message = "is an older copy of the index than the one that 1.jsonl was mined from"
     assert message in mine(url, "2.jsonl", "1.jsonl").error
 
