@@ -2,8 +2,8 @@
 
 Read `base` first: it is the contract, `Backend` and its `Writer`, with three capabilities that only
 some stores have. `types` holds what they exchange: `IndexSpec`, `Request`, `Candidates`,
-`StoredPassage`, `PassageContent`. Then `memory`, the reference; `embedded/`, tantivy and files of codes;
-`server/`, OpenSearch and Elasticsearch. All of them share `index_names`, `turn_layout` and
+`StoredPassage`, `PassageContent`. Then `memory`, the reference; `embedded/`, tantivy and files of
+codes; `server/`, OpenSearch and Elasticsearch. All of them share `index_names`, `turn_layout` and
 `codes_fault`; servers also use `index_options`.
 
 A new backend is a module or package here, implements `Backend`, gets a line in `BACKENDS` below,

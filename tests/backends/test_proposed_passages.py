@@ -6,13 +6,14 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from benchmarks.quality import hard_sample
 from hybrid_search import connect, encoder
-from hybrid_search.backends.embedded import backend, codes_folder, near_passages
+from hybrid_search.backends.embedded import backend, codes_folder, near_passages, snapshot
 from hybrid_search.backends.embedded.snapshot import Snapshot
 from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
@@ -76,6 +77,17 @@ def test_short_codes_propose_what_looking_at_everything_finds(
     # of the 460 of 46 phrases here .972 and .978 were measured without VNNI, .98 with it
     assert client.query("refund").plan["candidates"].startswith("short codes in ")
     assert recall(client, exhaustive) >= FOUND
+
+
+def test_words_listed_by_centroids_propose_them_too(
+    client: Client, exhaustive: Ranking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "LISTED_PASSAGES", 100)
+    monkeypatch.setattr(near_passages, "LISTED_WORDS", 4000)  # of some 30,000
+    asked = mock.patch.object(near_passages, "find_nearest", wraps=near_passages.find_nearest)
+    with asked as find_nearest:
+        assert recall(client, exhaustive) >= FOUND
+    assert find_nearest.called
 
 
 def test_with_more_candidates_than_passages_nothing_is_missed(

@@ -13,11 +13,14 @@ from hybrid_search.backends import short_vectors
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import (
     LAYERS,
+    WORDS,
     LayerCodes,
     ShortCodes,
     shorten_query,
 )
+from hybrid_search.backends.embedded.word_lists import WordLists, find_nearest
 from hybrid_search.backends.short_vectors import Layer
+from hybrid_search.text import codebook
 from hybrid_search.text.types import Floats
 
 DIMENSION = 288
@@ -37,7 +40,8 @@ def make_codes(passages: int, windows: int = 3) -> ShortCodes:
     for number, layer in enumerate(LAYERS):
         codes = short_vectors.encode(random_vectors(passages * windows, number), layer)
         layers.append(LayerCodes(np.full(passages, windows, np.int32), codes))
-    return ShortCodes(np.arange(10, 10 + passages), tuple(layers))
+    centroids = np.arange(passages * windows, dtype=np.uint16) % 7
+    return ShortCodes(np.arange(10, 10 + passages), tuple(layers), centroids)
 
 
 def cosines(vectors: Floats, query: Floats, layer: Layer) -> NDArray[np.float64]:
@@ -100,7 +104,9 @@ def test_vectors_that_have_fewer_numbers_than_a_layer_are_compared_by_those() ->
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     for number, layer in enumerate(LAYERS):
         codes = LayerCodes(np.ones(40, np.int32), short_vectors.encode(vectors, layer))
-        search = ShortCodeSearch(ShortCodes(np.arange(40), (codes,) * len(LAYERS)))
+        search = ShortCodeSearch(
+            ShortCodes(np.arange(40), (codes,) * len(LAYERS), np.zeros(40, np.uint16))
+        )
         assert int(search.score(shorten_query(vectors[17]), number, np.arange(40)).argmax()) == 17
 
 
@@ -110,5 +116,48 @@ def test_a_passage_is_looked_up_by_its_number() -> None:
     assert stored is not None
     assert stored.passages.tolist() == [15]
     assert np.array_equal(stored.layers[1].codes, codes.layers[1].codes[15:18])
+    assert np.array_equal(stored.centroids, codes.centroids[15:18])
     assert ShortCodeSearch(codes).find(9) is None
     assert ShortCodeSearch(codes).find(30) is None
+
+
+def test_every_word_is_in_the_list_of_its_centroid_and_in_no_other() -> None:
+    codes = make_codes(20)
+    lists = WordLists.from_centroids(codes.centroids, 9)
+    assert sorted(lists.words.tolist()) == list(range(60))
+    for centroid in range(9):
+        own = lists.words[lists.starts[centroid] : lists.starts[centroid + 1]]
+        assert own.tolist() == np.flatnonzero(codes.centroids == centroid).tolist()
+    assert lists.sizes.tolist() == np.bincount(codes.centroids, minlength=9).tolist()
+
+
+def test_the_lists_of_all_centroids_score_every_passage_as_all_its_words_do() -> None:
+    search = ShortCodeSearch(make_codes(50))
+    queries = shorten_query(random_vectors(1, seed=7)[0])
+    everything = np.arange(50)
+    rows, scores = search.score_listed(queries, search.list_words(7), np.arange(7))
+    assert np.array_equal(rows, everything)
+    assert np.array_equal(scores, search.score(queries, WORDS, everything))
+
+
+def test_some_lists_score_only_passages_that_have_a_word_in_them() -> None:
+    search = ShortCodeSearch(make_codes(50))
+    queries = shorten_query(random_vectors(1, seed=7)[0])
+    rows, scores = search.score_listed(queries, search.list_words(7), np.array([2, 5]))
+    owners = np.flatnonzero(np.isin(search.codes.centroids, [2, 5])) // 3
+    assert np.array_equal(rows, np.unique(owners))
+    assert np.all(scores <= search.score(queries, WORDS, rows))
+    nothing = search.score_listed(queries, search.list_words(7), np.zeros(0, np.intp))
+    assert [len(part) for part in nothing] == [0, 0]
+
+
+def test_the_nearest_centroids_are_as_many_as_have_the_words() -> None:
+    used = codebook.read_centroids(
+        np.random.default_rng(3).integers(-127, 127, (20, DIMENSION), np.int8), DIMENSION
+    )
+    sizes = np.arange(20)
+    vector = codebook.turn(used.centroids[4:5])[0]
+    assert find_nearest(vector, used, sizes, 1).tolist() == [4]
+    nearest = find_nearest(vector, used, sizes, 50)
+    assert sizes[nearest].sum() >= 50 > sizes[nearest[:-1]].sum()
+    assert len(find_nearest(vector, used, sizes, 1000)) == 20

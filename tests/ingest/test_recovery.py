@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 
-from hybrid_search import connect
+from hybrid_search import connect, encoder
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.encoder.base import codebook
 from hybrid_search.errors import IndexBusyError, IndexStoreError
 from tests.helpers.tiny_encoder import bm25_scores, fill_index, make_request, make_spec
 
@@ -80,6 +81,7 @@ def answers(folder: Path) -> list[list[str]]:
 
 def assert_sound(folder: Path) -> None:
     """Check that every document is there once, with all its passages, and that all is intact."""
+    codebook(encoder.truncate_encoder(encoder.load(device="cpu")))  # codes are read with it
     with closing(EmbeddedBackend(folder)) as store:
         assert store.find_file_faults("calls", full=True) == []
         rows = list(store.iterate_passages("calls", full=True))
@@ -242,7 +244,7 @@ def test_a_writer_that_fails_leaves_what_it_committed(folder: Path) -> None:
 READ = """
 import json, sys
 from pathlib import Path
-from hybrid_search import connect
+from hybrid_search import connect, encoder
 totals = []
 with connect(sys.argv[1], device="cpu") as client:
     print("begun", flush=True)

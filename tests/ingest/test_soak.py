@@ -28,7 +28,6 @@ import pytest
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from tests.helpers import live_servers, server_index
 from tests.helpers.changed_index import list_codes_files, list_records
-from tests.helpers.changed_index import list_codes_files, list_records
 from tests.helpers.fake_server import HttpRequest
 from tests.helpers.fault_proxy import TIMEOUT, EveryThirdRequest, Fault, Proxy, lose_request
 from tests.helpers.ingest_process import POISON, start_ingest

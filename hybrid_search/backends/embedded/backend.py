@@ -13,18 +13,17 @@ from pathlib import Path
 import tantivy
 
 from hybrid_search.backends import index_names
-from hybrid_search.backends.embedded import near_passages
-from hybrid_search.backends.embedded.passage_documents import Numbers
-from hybrid_search.backends.embedded.writer_lock import WriterLock
-from hybrid_search.backends.embedded import exact_scores, facts, head, record, scan
+from hybrid_search.backends.embedded import exact_scores, facts, head, near_passages, record, scan
 from hybrid_search.backends.embedded.failures import translate_errors
 from hybrid_search.backends.embedded.file_check import find_file_faults
 from hybrid_search.backends.embedded.head import Head
 from hybrid_search.backends.embedded.next_version import NextVersion
+from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.snapshot import Snapshot
 from hybrid_search.backends.embedded.snapshots import Snapshots
 from hybrid_search.backends.embedded.versions import create_version, remove_index
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
+from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import (
     FACETS,
     Candidates,
@@ -325,9 +324,10 @@ class EmbeddedBackend:
             )
 
     def _check_is_not_earlier(self, index: str) -> None:
-        """Raise IndexStoreError if an earlier version of the program wrote an index of this name.
+        """Look for an index that an earlier version wrote; its file stays where it is.
 
-        Its file stays where it is.
+        Raises:
+            IndexStoreError: If there is one.
         """
         earlier = self._path(index).with_suffix(EARLIER_SUFFIX)
         if earlier.is_file():

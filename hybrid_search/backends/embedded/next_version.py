@@ -14,12 +14,11 @@ import numpy as np
 import tantivy
 
 from hybrid_search.backends.base import Writer
-from hybrid_search.backends.embedded.passage_documents import Numbers
-from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.embedded import codes_folder, record, salvage
 from hybrid_search.backends.embedded.codes_file import CodesFile, merge
 from hybrid_search.backends.embedded.failures import translate_errors
 from hybrid_search.backends.embedded.head import Head, read_head
+from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.record import Record
 from hybrid_search.backends.embedded.snapshot import Snapshot
 from hybrid_search.backends.embedded.versions import (
@@ -31,6 +30,7 @@ from hybrid_search.backends.embedded.versions import (
     sweep_versions,
 )
 from hybrid_search.backends.embedded.writer import HEAP_BYTES, EmbeddedWriter
+from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import IndexSpec, Salvage, check_spec
 from hybrid_search.errors import IndexMissingError, IndexStoreError
 from hybrid_search.text import window_policy, word_codes

@@ -8,11 +8,11 @@ import numpy as np
 
 from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.embedded import short_codes
-from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
-from hybrid_search.backends.embedded.short_codes import LAYERS
 from hybrid_search.backends.embedded.codes_file import CodesFile
 from hybrid_search.backends.embedded.record import CHANGED_CONTENT, Record
 from hybrid_search.backends.embedded.sealed_file import DamagedFileError
+from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
+from hybrid_search.backends.embedded.short_codes import LAYERS
 from hybrid_search.backends.embedded.snapshot import Snapshot
 from hybrid_search.backends.types import DamagedRowError, Fault, ListedPassage, ScannedPassage
 from hybrid_search.text import word_codes
@@ -122,6 +122,7 @@ class _StoredShortCodes:
         expected = short_codes.shorten(record.passage, tokens)
         layers = zip(LAYERS, stored.layers, expected.layers, strict=True)
         wrong = sum(short_codes.count_differences(*layer) for layer in layers)
+        wrong += int(not np.array_equal(stored.centroids, expected.centroids))
         return f"{wrong} of its short vectors are not those of its codes" if wrong else None
 
 

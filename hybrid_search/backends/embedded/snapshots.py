@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hybrid_search.backends.embedded.turns import Turns
 from hybrid_search.backends.embedded import head
 from hybrid_search.backends.embedded.failures import describe_damage, translate_errors
 from hybrid_search.backends.embedded.record_reader import META, DamagedRecordsError
 from hybrid_search.backends.embedded.snapshot import Snapshot
+from hybrid_search.backends.embedded.turns import Turns
 from hybrid_search.backends.embedded.versions import RECORDS
 from hybrid_search.errors import DamagedIndexError, IndexMissingError
 from hybrid_search.system import available_cores

@@ -59,5 +59,3 @@ class Turns:
                 heappop(self._queue)[-1].release()
             else:
                 self._free += 1
-
-

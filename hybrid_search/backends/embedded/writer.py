@@ -11,14 +11,13 @@ from typing import Self
 
 import tantivy
 
-from hybrid_search.backends.embedded.passage_documents import Numbers
-from hybrid_search.backends.embedded.short_codes import shorten
-from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.embedded import codes_folder, facts, record
 from hybrid_search.backends.embedded.codes_file import UNFINISHED, CodesBuilder
 from hybrid_search.backends.embedded.failures import describe_damage, translate_errors
 from hybrid_search.backends.embedded.head import Head
+from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.record_reader import DamagedRecordsError, RecordReader
+from hybrid_search.backends.embedded.short_codes import shorten
 from hybrid_search.backends.embedded.versions import (
     CODES,
     FIELDS,
@@ -29,6 +28,7 @@ from hybrid_search.backends.embedded.versions import (
     sweep_versions,
     write_note,
 )
+from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import Refusal, RejectedDocument
 from hybrid_search.errors import DamagedIndexError, InputError
 from hybrid_search.text import word_codes
