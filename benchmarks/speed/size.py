@@ -19,16 +19,15 @@ def measure(client: Client, index: str) -> dict[str, Any]:
         spans += len(scanned.tokens.norms)
         codes += len(word_codes.to_bytes(scanned.tokens))
     info = client.describe(index)
+    total = info.bytes or 0
     return {
         "documents": info.documents,
         "words": words,
         "spans of 1..20 words": spans,
         "covering spans": info.spans,
         "covering spans a word": round(info.spans / words, 3),
-        "bytes": info.bytes,
+        "bytes": total,
         "of these word codes": codes,
-        "bytes per 1,000 words": round(1000 * info.bytes / words),
-        "all spans as float32, times as large": round(
-            4 * info.spec.dimension * spans / info.bytes, 1
-        ),
+        "bytes per 1,000 words": round(1000 * total / words),
+        "all spans as float32, times as large": round(4 * info.spec.dimension * spans / total, 1),
     }
