@@ -39,6 +39,7 @@ PLAN_WITHOUT_FAULT = {
     "candidates",
     "passages",
     "spans_by",
+    "probabilities",
     "milliseconds",
 }
 """The keys of a sound query's plan; any other key is a warning."""

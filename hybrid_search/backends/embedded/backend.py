@@ -236,16 +236,11 @@ class EmbeddedBackend:
                 scores |= snapshot.score_passages(request.phrase, unscored)
             if unread := [key for key in keys if key not in codes]:
                 codes |= snapshot.read_codes(unread, with_turns=bool(request.speakers))
-            records = snapshot.records.read_records(keys)
-        stored = []
-        for key, found in records.items():
-            tokens = codes.get(key, UNREADABLE)
-            if found is None:
-                stored.append(StoredPassage(key, "", -1, 0.0, UNREADABLE))
-            else:
-                score = scores.get(key, 0.0)
-                stored.append(StoredPassage(key, found.id, found.ordinal, score, tokens))
-        return stored
+            places = snapshot.find_places(keys)
+        return [
+            StoredPassage(key, *place, scores.get(key, 0.0), codes.get(key, UNREADABLE))
+            for key, place in places.items()
+        ]
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""

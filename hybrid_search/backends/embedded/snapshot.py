@@ -151,15 +151,38 @@ class Snapshot:
         noted = read_note(self._folder, FIELDS) or {}
         return dict(sorted({**noted, **self.records.list_fields()}.items()))
 
+    def find_places(self, passages: Sequence[int]) -> dict[int, tuple[str, int]]:
+        """Return the document id and the ordinal of those of `passages` that are here.
+
+        The passages of a document have numbers in a row, and the first is the document's. Its id is
+        in the file of codes; only where that is lost the record is read.
+        """
+        places: dict[int, tuple[str, int]] = {}
+        files = self._find_files_of(passages)
+        documents = self.documents.find(passages).tolist()
+        for passage, document, file in zip(passages, documents, files, strict=True):
+            if document >= 0:
+                name = file.ids.get(document) if file else None
+                places[passage] = name or self._read_id(passage), passage - document
+        return places
+
+    def _read_id(self, passage: int) -> str:
+        (found,) = self.records.read_records([passage]).values()
+        return found.id if found else ""
+
+    def _find_files_of(self, passages: Sequence[int]) -> list[CodesFile | None]:
+        """Return for each passage the file whose range it is in."""
+        lasts = [file.last for file in self.files]
+        rows = np.searchsorted(np.array(lasts, np.int64), np.array(passages, np.int64)).tolist()
+        return [self.files[row] if row < len(lasts) else None for row in rows]
+
     # Codes
 
     def read_stored_codes(self, passages: Sequence[int]) -> dict[int, bytes]:
         """Return the word codes of those of `passages` that are here; b"" for damaged ones."""
-        lasts = np.array([file.last for file in self.files], np.int64)
         stored: dict[int, bytes] = {}
-        for passage in passages:
-            row = int(np.searchsorted(lasts, passage))
-            data = self.files[row].read(passage) if row < len(lasts) else None
+        for passage, file in zip(passages, self._find_files_of(passages), strict=True):
+            data = file.read(passage) if file else None
             if data is not None:
                 stored[passage] = data
         if len(stored) < len(passages):
