@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hybrid_search.backends.memory import K1, B, round_length
 from hybrid_search.search.types import Scores
 from hybrid_search.text.stems import count_stems, count_text_stems
-
-K1, B = 1.2, 0.75
 
 
 def compute_idf(total: int, count: int) -> float:
@@ -20,17 +19,15 @@ def compute_idf(total: int, count: int) -> float:
 
 
 def score(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
-    """Return the scores of all texts for each query, on the scale that calibrations are fitted to.
-
-    Lengths are exact, where Lucene and tantivy round those of more than 40 words.
-    """
+    """Return the scores of all texts for each query, on the scale of calibrations."""
     postings: dict[str, Counter[int]] = defaultdict(Counter)
     lengths = np.zeros(len(texts))
     for number, text in enumerate(texts):
         for stem, count in count_text_stems(text).items():
             postings[stem][number] = count
             lengths[number] += count
-    norms = K1 * (1 - B + B * lengths / max(lengths.mean(), 1e-12))
+    rounded = np.array([round_length(int(length)) for length in lengths])
+    norms = K1 * (1 - B + B * rounded / max(float(lengths.mean()), 1e-12))
     scores_by_query = []
     for query in queries:
         scores = np.zeros(len(texts))

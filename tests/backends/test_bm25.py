@@ -14,7 +14,7 @@ from rank_bm25 import BM25Plus
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
-from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.backends.memory import MemoryBackend, round_length
 from hybrid_search.client import Client
 from hybrid_search.text.stems import count_text_stems
 from tests.helpers.tiny_encoder import bm25_scores, fill_index
@@ -284,3 +284,11 @@ def test_one_word_ranks_as_bm25_plus_does(
     assert list(scores_by_id) == sorted(
         scores_by_id, key=lambda name: (-round(scores[int(name)], 9), int(name))
     )
+
+
+@pytest.mark.parametrize(
+    ("length", "rounded"), [(0, 0), (40, 40), (41, 40), (42, 42), (57, 56), (58, 56), (60, 60)]
+)
+def test_lengths_are_rounded_as_lucene_does(length: int, rounded: int) -> None:
+    """Its SmallFloat: 24 and a number of four bits; 58 - 24 is 100010, of which 1000 is kept."""
+    assert round_length(length) == rounded
