@@ -30,10 +30,8 @@ An index of another version is refused with the remedy: ingest again.
 Key = Any
 """Identifies a passage in its store: hashable, and meaningless to everybody but the store."""
 
-FaultKind = Literal[
-    "missing", "orphan", "version", "text", "offsets", "codes", "vectors", "id", "file", "commits"
-]
-"""The kinds of damage that a passage of an index can have, and the last two an index as a whole."""
+FaultKind = Literal["missing", "orphan", "version", "text", "offsets", "codes", "vectors", "file"]
+"""The kinds of damage that a passage of an index can have, and the last an index as a whole."""
 
 FACETS = 100
 """How many values of a metadata field a facet counts at most: the most frequent ones."""
