@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.phrases import phrases
 from benchmarks.quality.collection import Collection, ingest_task
 from benchmarks.quality.tasks import TASKS
-from hybrid_search.backends.embedded import near_passages
+from hybrid_search.backends.embedded import near_passages, word_lists
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import WORDS
 from hybrid_search.backends.embedded.snapshot import Snapshot
@@ -102,7 +102,7 @@ def count_reads(counter: Counter[str]) -> Iterator[None]:
     """Add to a counter the bytes that searches read meanwhile."""
     score_listed, score = ShortCodeSearch.score_listed, ShortCodeSearch.score
     score_all, read = ShortCodeSearch.score_all, Snapshot.read_stored_codes
-    find_nearest = near_passages.find_nearest
+    find_nearest = word_lists.find_nearest
 
     def count_centroids(vector: Any, used: Any, *arguments: Any) -> Any:
         counter["centroids"] += used.centroids.nbytes

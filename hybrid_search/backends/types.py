@@ -338,9 +338,8 @@ class Salvage:
 class ListedPassage:
     """A passage as a scan of an index lists it, with the faults that its store can see.
 
-    It is one of `passages` of its document's version `source_hash`. A document that lost all its
-    passages is listed once, with ordinal -1. A row that lost its document has an empty
-    `document_id`.
+    It is one of `passages` of its document's version `source_hash`. One that cannot be read has an
+    empty `document_id` and ordinal -1.
     """
 
     key: Key

@@ -13,7 +13,13 @@ import pytest
 
 from benchmarks.quality import hard_sample
 from hybrid_search import connect, encoder
-from hybrid_search.backends.embedded import backend, codes_folder, near_passages, snapshot
+from hybrid_search.backends.embedded import (
+    backend,
+    codes_folder,
+    near_passages,
+    snapshot,
+    word_lists,
+)
 from hybrid_search.backends.embedded.snapshot import Snapshot
 from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
@@ -84,7 +90,7 @@ def test_words_listed_by_centroids_propose_them_too(
 ) -> None:
     monkeypatch.setattr(snapshot, "LISTED_PASSAGES", 100)
     monkeypatch.setattr(near_passages, "LISTED_WORDS", 4000)  # of some 30,000
-    asked = mock.patch.object(near_passages, "find_nearest", wraps=near_passages.find_nearest)
+    asked = mock.patch.object(near_passages, "find_nearest", wraps=word_lists.find_nearest)
     with asked as find_nearest:
         assert recall(client, exhaustive) >= FOUND
     assert find_nearest.called

@@ -286,8 +286,8 @@ def test_a_write_that_fails_is_one_error_and_the_same_command_finishes_once_it_m
         'ulimit -f 2000 && exec "$0" "$@"', large_ingest_command
     )  # blocks of 512 or of 1024 bytes: no file over 1 or 2 MB
     assert limited.error == (
-        "store/calls.sqlite: disk I/O error. What was committed is safe: check the disk "
-        "and run the same command again."
+        "the disk is full at store/calls.index: what was committed is safe. Free space and run "
+        "the same command again."
     )
     again = run_shell('exec "$0" "$@"', large_ingest_command)
     assert (again.status, again.json["documents"] + again.json["skipped"]) == (0, 20)

@@ -16,9 +16,10 @@ from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.maintenance.verify import verify
 from hybrid_search.search.calibration import Calibration
+from hybrid_search.search.hit import Hit
 from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import Query
-from hybrid_search.search.result import Hit, Result
+from hybrid_search.search.result import Result
 from hybrid_search.text import codebook, word_codes
 from hybrid_search.text.types import Entry, WordCodes
 from tests.backends.test_head_cache import FakeCluster
