@@ -253,23 +253,6 @@ def faults() -> str:
     return "\n".join(report.render_table(results.read_result("campaign", results.FAULTS)))
 
 
-def checks() -> str:
-    """Render what looking for damage costs."""
-    measured = results.read_result("checks-calls_sgd", results.SPEED)
-    ways = [
-        name for name, value in measured.items() if isinstance(value, dict) and "times" in value
-    ]
-    return table(
-        "CPU time",
-        ("with all checks, times without", "half of the rounds"),
-        ways,
-        lambda way: [
-            f"{measured[way]['times']:.3f}",
-            " to ".join(f"{times:.3f}" for times in measured[way]["quartiles"]),
-        ],
-    )
-
-
 TABLES: dict[str, Callable[[], str]] = {
     "summary": summary,
     "retrieval": retrieval,
@@ -283,7 +266,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "server_latency": server_latency,
     "server_larger": server_larger,
     "faults": faults,
-    "checks": checks,
     **codes.TABLES,
     **meaning.TABLES,
     **mining_tables.TABLES,

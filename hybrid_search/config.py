@@ -1,6 +1,6 @@
 """Settings from the environment: the only module that reads it.
 
-HYBRID_SEARCH_URL          where indexes live: embedded:PATH, tantivy:PATH, memory:, a server's URL
+HYBRID_SEARCH_URL          where indexes live: embedded:PATH, memory:, a server's URL
                            (default: embedded: in the user's data folder)
 HYBRID_SEARCH_MODEL        a model folder, or the name of an installed model
                            (default: the shipped model)
@@ -114,7 +114,7 @@ class Settings:
 Url = Annotated[
     str | None,
     Parameter(
-        "Where indexes are: embedded:PATH, tantivy:PATH, opensearch+https://HOST or "
+        "Where indexes are: embedded:PATH, opensearch+https://HOST or "
         "elasticsearch+https://HOST. Default: HYBRID_SEARCH_URL, else the user's data folder.",
         panel="Server",
         value="URL",

@@ -179,7 +179,7 @@ def bundled(bundled_url: str) -> Iterator[Client]:
         yield client
 
 
-BACKENDS = ["memory", "embedded", "tantivy", *live_servers.SERVERS]
+BACKENDS = ["memory", "embedded", *live_servers.SERVERS]
 
 
 @contextmanager
@@ -187,7 +187,6 @@ def _empty_backend_url(place: str, folder: Path) -> Iterator[str]:
     local = {
         "memory": "memory:",
         "embedded": f"embedded:{folder / 'store'}",
-        "tantivy": f"tantivy:{folder / 'store'}",
     }
     if place in local:
         yield local[place]

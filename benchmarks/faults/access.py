@@ -28,10 +28,15 @@ from benchmarks.faults.trial import REMOVED, Outcome, Trial
 
 STORE_FILES = (
     "store",
-    "store/calls.sqlite",
-    "store/calls.spans",
-    "store/calls.spans/*.codes",
-    "store/calls.lock",
+    "store/calls.index",
+    "store/calls.index/head.json",
+    "store/calls.index/*/codes",
+    "store/calls.index/*/codes/*.codes",
+    "store/calls.index/*/records",
+    "store/calls.index/*/records/meta.json",
+    "store/calls.index/*/records/*.store",
+    "store/calls.index/*/fields.json",
+    "store/calls.index.lock",
     "rejected.jsonl",
 )
 MODEL_FILES = (

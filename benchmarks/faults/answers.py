@@ -116,7 +116,7 @@ def _judge(
     if report.status == 0 and not report.is_strict_json:
         judge.violate(SILENT, "its JSON has NaN or Infinity")
     elif not (is_same or report.messages or report.crash or report.status):
-        judge.violate(SILENT, describe_difference(report, sound.answer))
+        judge.violate(SILENT, describe_difference(report.status, report.answer, sound.answer))
     elif "\x1b" in report.errors + report.output:
         judge.violate(SILENT, "escape characters reach the terminal")
     judge.hear(after)

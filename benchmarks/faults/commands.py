@@ -16,7 +16,6 @@ from unittest.mock import patch
 import typer
 
 from hybrid_search import encoder
-from hybrid_search.backends.embedded import segment_builder
 from hybrid_search.cli.app import app
 from tests.helpers import tiny_encoder
 from tests.helpers.tiny_encoder import TinyEncoder
@@ -40,6 +39,7 @@ PLAN_WITHOUT_FAULT = {
     "candidates",
     "passages",
     "spans_by",
+    "probabilities",
     "milliseconds",
 }
 """The keys of a sound query's plan; any other key is a warning."""
@@ -123,12 +123,11 @@ WORD_VECTOR = cache(tiny_encoder._word_vector)
 
 @contextmanager
 def use_tiny_encoder() -> Iterator[None]:
-    """Encode by a tiny encoder, and make segments of small indexes too."""
+    """Encode by a tiny encoder."""
     with (
         patch.object(tiny_encoder, "_word_vector", WORD_VECTOR),
         patch.object(encoder, "load", lambda *_: TinyEncoder()),
         patch.object(encoder, "truncate_encoder", lambda full, *_: full),
-        patch.object(segment_builder, "TAIL_PASSAGES", 20),
     ):
         yield
 

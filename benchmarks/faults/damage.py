@@ -6,9 +6,7 @@ import operator
 import os
 import random
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,14 +22,6 @@ TIMES = ("kept", "touched")
 KINDS = ("flip", "flips", "noise", "flips", "noise", "flip", "cut")
 """One bit, three bits, 0.2 % of the bytes at random, or the file cut off there."""
 
-KINDS_OF_A_PAGE = ("flip", "flips", "noise")
-
-READ_IN_BULK = (
-    *("texts_data", "texts_idx", "texts_docsize", "term_sums", "settings", "passages"),
-    *("metadata_by_value", "value_sums", "passages_by_document", "segments", "fields"),
-)
-"""The tables and indexes of which a query reads many rows at once, or the only one."""
-
 NOISE_SHARE = 0.002
 APPENDED_BYTES = 64
 """What is appended to an empty file, in which nothing can be flipped."""
@@ -41,26 +31,29 @@ Chance = random.Random  # noqa: S311 (no secret)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file of the scene, and how often it is damaged; `source` is the folder that has it.
-
-    Of a file of SQLite `tables` are those whose pages are damaged, if it names any.
-    """
+    """A file of the scene, and how often it is damaged; `source` is the folder that has it."""
 
     source: str
     name: str
     count: int
     short_count: int
-    tables: tuple[str, ...] = ()
 
+
+TANTIVY_PARTS = ("store", "term", "idx", "fast", "fieldnorm", "pos")
+"""How the names of tantivy's files end: contents, terms, where they stand, columns, lengths."""
 
 TARGETS = (
-    Target("tiny", "calls.sqlite", 700, 20),
-    Target("tiny", "calls.sqlite", 1400, 20, READ_IN_BULK),
-    Target("tiny", "calls.spans/*.codes", 500, 20),
-    Target("tiny", "calls.lock", 60, 4),
-    Target("interrupted", "calls.sqlite-wal", 200, 8),
-    Target("interrupted", "calls.sqlite-shm", 60, 4),
-    Target("interrupted", "calls.sqlite", 140, 4),
+    Target("tiny", "calls.index/head.json", 180, 6),
+    Target("tiny", "calls.index/*/codes/*.codes", 700, 20),
+    *(Target("tiny", f"calls.index/*/records/*.{part}", 200, 6) for part in TANTIVY_PARTS),
+    Target("tiny", "calls.index/*/records/meta.json", 240, 8),
+    Target("tiny", "calls.index/*/records/.managed.json", 60, 4),
+    Target("tiny", "calls.index/*/segments.json", 60, 4),
+    Target("tiny", "calls.index/*/fields.json", 60, 4),
+    Target("tiny", "calls.index.lock", 60, 4),
+    Target("interrupted", "calls.index/*/codes/*.codes", 120, 6),
+    Target("interrupted", "calls.index/*/records/*.store", 120, 6),
+    Target("interrupted", "calls.index/*/records/meta.json", 60, 4),
     Target("model", "encoder.json", 240, 0),
     Target("model", "calibration.json", 180, 0),
     Target("model", "boundaries.npz", 60, 0),
@@ -90,10 +83,7 @@ class Damage:
 
     def _list_target(self, target: Target, seed: int, count: int) -> Iterator[Trial]:
         path = find_file(self._scene.folder / target.source, target.name)
-        chance = Chance(f"{seed} {target.source} {target.name} {' '.join(target.tables)}".rstrip())
-        if target.tables:
-            yield from _list_pages(target, path, chance, count)
-            return
+        chance = Chance(f"{seed} {target.source} {target.name}")
         for region, time, kind in deal_rounds(count, REGIONS, TIMES, KINDS):
             size = path.stat().st_size
             part = (REGIONS.index(region) * size // 3, (REGIONS.index(region) + 1) * size // 3)
@@ -142,38 +132,6 @@ def find_file(root: Path, name: str) -> Path:
     if not paths:
         raise FileNotFoundError(f"{root} has no {name}")
     return paths[0]
-
-
-def _list_pages(target: Target, path: Path, chance: random.Random, count: int) -> Iterator[Trial]:
-    """Yield trials that damage one page each, of all tables in turn."""
-    pages = {table: list_pages(path, table) for table in target.tables}
-    for table, time, kind in deal_rounds(count, target.tables, TIMES, KINDS_OF_A_PAGE):
-        first = chance.choice(pages[table])
-        fault = draw_fault(chance, kind, first, first + PAGE_BYTES)
-        yield Trial("damage", f"{target.source}/{target.name}", f"{fault}:{time}")
-
-
-PAGE_BYTES = 4096
-"""The size of SQLite's pages."""
-
-INTERIOR_PAGES = (2, 5)
-"""The first byte of pages that lead to others, of an index or a table."""
-
-
-def list_pages(path: Path, table: str) -> list[int]:
-    """Return where the pages of a table or an index of a file of SQLite begin."""
-    with closing(sqlite3.connect(path)) as connection:
-        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
-        (root,) = connection.execute(query, (table,)).fetchone()
-    data, pages = path.read_bytes(), [root]
-    for page in pages:
-        start = PAGE_BYTES * (page - 1)
-        if data[start] in INTERIOR_PAGES:
-            cells = int.from_bytes(data[start + 3 : start + 5])
-            places = [start + 12 + 2 * cell for cell in range(cells)]
-            offsets = [start + int.from_bytes(data[place : place + 2]) for place in places]
-            pages += [int.from_bytes(data[place : place + 4]) for place in (start + 8, *offsets)]
-    return [PAGE_BYTES * (page - 1) for page in pages]
 
 
 def draw_appendix(chance: random.Random) -> str:

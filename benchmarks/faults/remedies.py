@@ -35,13 +35,14 @@ def _repair(store: Store, _: re.Match[str], __: Undo) -> list[str]:
 
 def _delete_index_files(store: Store, _: re.Match[str], __: Undo) -> list[str]:
     """Do by hand what ``delete --yes`` does, as somebody would whose index cannot be opened."""
-    for name in ("calls.sqlite", "calls.sqlite-wal", "calls.sqlite-shm"):
-        (store.path / name).unlink(missing_ok=True)
+    for path in (store.path / "calls.index").rglob("*"):
+        if path.is_file() and path.suffix != ".txt":
+            path.unlink()
     return []
 
 
 def _delete_lock(store: Store, _: re.Match[str], __: Undo) -> list[str]:
-    path = store.path / "calls.lock"
+    path = store.path / "calls.index.lock"
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

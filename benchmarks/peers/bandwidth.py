@@ -18,10 +18,10 @@ import numpy as np
 from benchmarks.phrases import phrases
 from benchmarks.quality.collection import Collection, ingest_task
 from benchmarks.quality.tasks import TASKS
-from hybrid_search.backends.embedded.centroids import Centroids
-from hybrid_search.backends.embedded.checked_codes import CheckedCodes
+from hybrid_search.backends.embedded import near_passages, word_lists
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import WORDS
+from hybrid_search.backends.embedded.snapshot import Snapshot
 from hybrid_search.backends.types import Request
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import WINDOW
@@ -101,19 +101,18 @@ def count_leg_bytes(legs: Sequence[Leg]) -> dict[str, int]:
 def count_reads(counter: Counter[str]) -> Iterator[None]:
     """Add to a counter the bytes that searches read meanwhile."""
     score_listed, score = ShortCodeSearch.score_listed, ShortCodeSearch.score
-    score_all, read = ShortCodeSearch.score_all, CheckedCodes.read
-    find_nearest = Centroids.find_nearest
+    score_all, read = ShortCodeSearch.score_all, Snapshot.read_stored_codes
+    find_nearest = word_lists.find_nearest
 
-    def count_centroids(centroids: Centroids, *arguments: Any) -> Any:
-        counter["centroids"] += centroids.fine.nbytes
-        return find_nearest(centroids, *arguments)
+    def count_centroids(vector: Any, used: Any, *arguments: Any) -> Any:
+        counter["centroids"] += used.centroids.nbytes
+        return find_nearest(vector, used, *arguments)
 
-    def count_listed(search: ShortCodeSearch, queries: Any, centroids: Any) -> Any:
-        assert search.codes.lists
-        entries = int(search.list_sizes()[centroids].sum())
-        entry_bytes = search.codes.lists.words.itemsize + count_row_bytes(search, WORDS)
+    def count_listed(search: ShortCodeSearch, queries: Any, lists: Any, centroids: Any) -> Any:
+        entries = int(lists.sizes[centroids].sum())
+        entry_bytes = lists.words.itemsize + count_row_bytes(search, WORDS)
         counter["words"] += entries * entry_bytes
-        return score_listed(search, queries, centroids)
+        return score_listed(search, queries, lists, centroids)
 
     def count_scored(search: ShortCodeSearch, queries: Any, layer: int, rows: Any) -> Any:
         name = "words" if layer == WORDS else "windows"
@@ -125,17 +124,17 @@ def count_reads(counter: Counter[str]) -> Iterator[None]:
         counter["windows"] += search.codes.layers[0].codes.nbytes
         return score_all(search, queries)
 
-    def count_codes(codes: CheckedCodes, connection: Any, passages: Any) -> Any:
-        stored = read(codes, connection, passages)
+    def count_codes(snapshot: Snapshot, passages: Any) -> Any:
+        stored = read(snapshot, passages)
         counter["word codes"] += sum(map(len, stored.values()))
         return stored
 
     with (
-        mock.patch.object(Centroids, "find_nearest", count_centroids),
+        mock.patch.object(near_passages, "find_nearest", count_centroids),
         mock.patch.object(ShortCodeSearch, "score_listed", count_listed),
         mock.patch.object(ShortCodeSearch, "score", count_scored),
         mock.patch.object(ShortCodeSearch, "score_all", count_all),
-        mock.patch.object(CheckedCodes, "read", count_codes),
+        mock.patch.object(Snapshot, "read_stored_codes", count_codes),
     ):
         yield
 

@@ -11,7 +11,6 @@ import numpy as np
 from benchmarks.quality.encoders import Model
 from benchmarks.quality.tasks import Query, Task, lines
 from hybrid_search import connect
-from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
 from hybrid_search.encoder.base import span_prior
@@ -79,18 +78,12 @@ class Collection:
         A vector is the mean of all tokens of the passage; together they are float32 ``[passages,
         dimension]``.
         """
-        connection = schema.connect(self.store / f"{self.task.name}.sqlite")
         passage_places: list[tuple[str, Place]] = []
         vectors = []
-        query = (
-            "SELECT id, ordinal, data FROM passages JOIN documents USING (document)"
-            " JOIN tokens USING (passage) ORDER BY passage"
-        )
-        for id_, ordinal, data in connection.execute(query):
-            summed = word_codes.vectors(word_codes.from_bytes(data)).sum(axis=0)
-            passage_places.append((id_, self.places[id_][ordinal]))
+        for scanned in self.client.backend.scan_codes(self.task.name):
+            id_, summed = scanned.document_id, word_codes.vectors(scanned.tokens).sum(axis=0)
+            passage_places.append((id_, self.places[id_][scanned.ordinal]))
             vectors.append(summed / max(float(np.linalg.norm(summed)), 1e-12))
-        connection.close()
         return passage_places, np.array(vectors, dtype=np.float32)
 
 

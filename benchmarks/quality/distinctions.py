@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import lucene
 from benchmarks.quality.span_scores import score_texts
-from benchmarks.quality.turns import score_bm25
 from benchmarks.quality.vectors import means
 from hybrid_search.encoder import Encoder
 from hybrid_search.search.types import Scores
@@ -69,7 +69,7 @@ def measure(encoder: Encoder, data: Path) -> dict[str, object]:
     phrases = [pair.phrase for pair in pairs]
     tables = score_texts(encoder, texts, means(encoder, phrases))
     scores = {
-        "bm25": np.array(list(score_bm25(texts, phrases))).T,
+        "bm25": np.array(list(lucene.score(texts, phrases))).T,
         "best span": tables.span,
         "one vector a turn": tables.mean,
     }

@@ -15,9 +15,9 @@ from itertools import combinations_with_replacement
 import numpy as np
 import regex
 
+from benchmarks.lucene import compute_idf
 from benchmarks.quality.marks import MarkedText
 from benchmarks.quality.systems import Range
-from hybrid_search.backends.embedded.bm25 import lucene_idf
 from hybrid_search.encoder import Encoder
 from hybrid_search.search.span_search import best_spans
 from hybrid_search.text.span_prior import SpanPrior
@@ -145,7 +145,7 @@ class StemIndex:
         """Return the summed idf of the distinct stems of the matches inside `place`."""
         inside = (item for item in matches if place[0] <= item.start and item.end <= place[1])
         stems = sorted({item.stem for item in inside})
-        return sum(lucene_idf(len(self._texts), self._frequencies[stem]) for stem in stems)
+        return sum(compute_idf(len(self._texts), self._frequencies[stem]) for stem in stems)
 
     @cached_property
     def _frequencies(self) -> Counter[str]:

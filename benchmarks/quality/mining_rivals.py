@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
+from benchmarks import lucene
 from benchmarks.quality import bootstrap
 from benchmarks.quality.discover import Turns
 from benchmarks.quality.intent_labels import Labels, Turn
-from benchmarks.quality.turns import score_bm25
 from benchmarks.quality.vectors import means
 from hybrid_search.encoder import Encoder
 from hybrid_search.search.types import Scores
@@ -94,8 +94,8 @@ def compare(
             (turns.vectors @ means(encoder, intent.phrases).T).max(axis=1) for intent in intents
         ],
         "BM25, the same phrases": _score_best_phrases(intents, turns),
-        "BM25, the name": score_bm25(turns.texts, [intent.phrases[0] for intent in intents]),
-        "BM25, ten keywords": score_bm25(turns.texts, [KEYWORDS[item.name] for item in intents]),
+        "BM25, the name": lucene.score(turns.texts, [intent.phrases[0] for intent in intents]),
+        "BM25, ten keywords": lucene.score(turns.texts, [KEYWORDS[item.name] for item in intents]),
     }
     return {
         way: bootstrap.summary(
@@ -130,5 +130,5 @@ def _read_mined(
 def _score_best_phrases(intents: Sequence[IntentTurns], turns: Turns) -> list[Scores]:
     """Return the score of each turn by the phrase that it scores best by, for each intent."""
     phrases = [phrase for intent in intents for phrase in intent.phrases]
-    scores = iter(score_bm25(turns.texts, phrases))
+    scores = iter(lucene.score(turns.texts, phrases))
     return [np.max([next(scores) for _ in intent.phrases], axis=0) for intent in intents]

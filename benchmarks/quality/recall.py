@@ -6,6 +6,7 @@ Reported are recall@10, and how often the best passage is the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.quality.collection import Collection
-from hybrid_search.backends.embedded import schema
+from hybrid_search.backends import open_backend
 from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
 from hybrid_search.encoder.base import Encoder
@@ -21,7 +22,6 @@ from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import WINDOW
 from hybrid_search.text import word_codes
 from hybrid_search.text.types import Floats, WordCodes
-from hybrid_search.text.word_codes import from_bytes
 
 DEPTH = 10
 
@@ -70,12 +70,11 @@ def search_exhaustively(
 
     The cosines are float32 ``[passages, phrases]``.
     """
-    connection = schema.connect(store / f"{index}.sqlite")
     numbers, best = [], []
-    for number, data in connection.execute("SELECT passage, data FROM tokens ORDER BY passage"):
-        numbers.append(number)
-        best.append(best_span_cosines(from_bytes(data), vectors))
-    connection.close()
+    with closing(open_backend(f"embedded:{store}")) as backend:
+        for scanned in backend.scan_codes(index):
+            numbers.append(scanned.key)
+            best.append(best_span_cosines(scanned.tokens, vectors))
     return np.array(numbers), np.array(best, dtype=np.float32)
 
 

@@ -66,12 +66,13 @@ def _row(reader: Encoder, model: Model, data: Path, calls: int, rows: int | None
         for name in ("single pass", "sentence-wise")
     }
     systems = turns.measure(truncated, data, model.calibration, calls)["systems"]
-    store, task = model.store(calls), TASKS["calls_sgd"]
-    ingest_task(task, data, model, calls).client.close()
+    task = TASKS["calls_sgd"]
+    with ingest_task(task, data, model, calls).client as client:
+        figures = size.measure(client, task.name)
     return {
         **{name: pass_figures["pearson"] for name, pass_figures in passes.items()},
         **{name: round(systems[name]["mean"], 4) for name in ("best span", "one vector a turn")},
-        "bytes per 1,000 words": size.measure(store, task.name)["bytes per 1,000 words"],
+        "bytes per 1,000 words": figures["bytes per 1,000 words"],
     }
 
 

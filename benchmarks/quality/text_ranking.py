@@ -9,11 +9,11 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
+from benchmarks import lucene
 from benchmarks.quality import bootstrap
 from benchmarks.quality.measures import evaluate
 from benchmarks.quality.moved_queries import move_queries
 from benchmarks.quality.span_scores import score_texts
-from benchmarks.quality.turns import score_bm25
 from benchmarks.quality.vectors import means
 from hybrid_search.encoder import Encoder
 from hybrid_search.encoder.base import span_prior
@@ -40,7 +40,7 @@ def rank_texts(
     by_cosine = {BY_COSINE: scores.cosine} if span_prior(encoder) else {}
     tables = {BEST_SPAN: scores.span, **by_feedback, **by_cosine, ONE_VECTOR: scores.mean}
     return {
-        BM25: [_order(scores, 0.0) for scores in score_bm25(texts, phrases)],
+        BM25: [_order(scores, 0.0) for scores in lucene.score(texts, phrases)],
         **{name: [_order(column) for column in table.T] for name, table in tables.items()},
     }
 

@@ -9,7 +9,6 @@ intent's descriptions, then over the intents; intervals are bootstrapped over th
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,23 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
+from benchmarks import lucene
 from benchmarks.quality import bootstrap
 from benchmarks.quality.fitting import fit
 from benchmarks.quality.measures import DEPTH, ndcg
 from benchmarks.quality.span_scores import score_texts
 from benchmarks.quality.tasks import TASKS, Query, lines
 from benchmarks.quality.vectors import means
-from hybrid_search.backends.embedded import bm25
-from hybrid_search.backends.embedded.postings import SharedLengths
-from hybrid_search.backends.embedded.schema import TOKENIZER
-from hybrid_search.backends.embedded.term_reader import TermReader
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest import document_parser
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.fusion.calibrated import fuse_calibrated
 from hybrid_search.search.types import Legs, Scores
-from hybrid_search.text.terms import join_terms
-from hybrid_search.text.words import distinct_words, words
+from hybrid_search.text.words import distinct_words
 
 TASK = TASKS["calls_sgd"]
 CALLS = 1500
@@ -199,7 +194,7 @@ def score_queries(
     scores = score_texts(encoder, distinct, means(encoder, words))
     legs = zip(
         okapi(turns.texts, words),
-        score_bm25(turns.texts, words),
+        lucene.score(turns.texts, words),
         scores.span[rows].T,
         scores.cosine[rows].T,
         scores.mean[rows].T,
@@ -209,25 +204,6 @@ def score_queries(
         ScoredQuery(query, turns, *scores)
         for query, scores in zip(labelled_queries, legs, strict=True)
     ]
-
-
-def score_bm25(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
-    """Return the product's own BM25, stemmed, of an index in memory.
-
-    It has the scale that calibrations are fitted to.
-    """
-    connection = sqlite3.connect(":memory:")
-    connection.execute(f'CREATE VIRTUAL TABLE texts USING fts5 (terms, tokenize = "{TOKENIZER}")')
-    terms = (join_terms(text, words(text)) for text in texts)
-    connection.executemany("INSERT INTO texts (rowid, terms) VALUES (?, ?)", enumerate(terms))
-    connection.commit()  # FTS5 writes its totals only then
-    scores_by_query, term_reader = [], TermReader(SharedLengths())
-    for query in queries:
-        scores, matches = np.zeros(len(texts)), bm25.search(connection, query, term_reader)
-        scores[matches.passages] = matches.scores
-        scores_by_query.append(scores)
-    connection.close()
-    return scores_by_query
 
 
 def okapi(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:

@@ -22,7 +22,6 @@ from benchmarks.phrases import phrases
 from benchmarks.quality.collection import Collection, ingest_task
 from benchmarks.quality.recall import DEPTH
 from benchmarks.quality.tasks import TASKS
-from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.server.reach import BY_GRAPH, BY_WORDS
 from hybrid_search.backends.types import Request
 from hybrid_search.encoder.base import span_prior
@@ -83,12 +82,9 @@ def measure(collection: Collection, phrase_texts: Sequence[str]) -> dict[str, An
 
 def _iterate_codes(collection: Collection) -> Iterator[tuple[int, WordCodes]]:
     """Yield the number and the word codes of each passage that has a span."""
-    connection = schema.connect(collection.store / f"{collection.task.name}.sqlite")
-    for key, data in connection.execute("SELECT passage, data FROM tokens ORDER BY passage"):
-        tokens = word_codes.from_bytes(data)
-        if len(tokens.norms):
-            yield key, tokens
-    connection.close()
+    for scanned in collection.client.backend.scan_codes(collection.task.name):
+        if len(scanned.tokens.norms):
+            yield scanned.key, scanned.tokens
 
 
 def find_best_spans(tokens: WordCodes, vectors: Floats, prior: SpanPrior) -> tuple[Floats, Floats]:

@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import results
+from benchmarks import lucene, results
 from benchmarks.quality import bootstrap
 from benchmarks.quality.measures import MAP, evaluate
 from benchmarks.quality.span_scores import score_texts
 from benchmarks.quality.systems import Range
-from benchmarks.quality.turns import score_bm25
 from benchmarks.quality.vectors import means
 from hybrid_search.encoder import Encoder
 from hybrid_search.encoder.base import span_prior
@@ -105,7 +104,7 @@ def _score_phrases(
     for style in STYLES:
         phrases = [topic.phrases[style] for topic in topics]
         tables = score_texts(encoder, texts, means(encoder, phrases))
-        scores["bm25"][style] = np.array(list(score_bm25(texts, phrases))).T
+        scores["bm25"][style] = np.array(list(lucene.score(texts, phrases))).T
         scores["best span"][style] = tables.span
         scores["one vector a turn"][style] = tables.mean
         if prior:

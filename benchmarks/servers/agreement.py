@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from benchmarks.quality.tasks import TASKS
 from benchmarks.servers.entries import TASK, Corpus
 from benchmarks.servers.latency import fill
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.embedded import bm25
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.types import Request
@@ -68,16 +66,12 @@ def measure(backend: ServerBackend, data: Path, calls: int, index: str) -> dict[
             fill(store, corpus, index)
         server_scores = [_score(backend, index, text) for text in texts]
         embedded_scores = [_score(embedded, index, text) for text in texts]
-        embedded.close()  # forgets the latest scores
-        with mock.patch.object(bm25, "COMMON", 1.0):
-            complete = [_score(embedded, index, text) for text in texts]
         embedded.close()
     backend.drop_index(index)
     return {
         "passages": len(corpus.entries),
         "phrases": len(texts),
         **_compare(list(zip(embedded_scores, server_scores, strict=True))),
-        "with common words": _compare(list(zip(complete, server_scores, strict=True))),
     }
 
 

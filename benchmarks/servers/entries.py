@@ -16,8 +16,8 @@ from benchmarks import results
 from benchmarks.quality.collection import ingest_task
 from benchmarks.quality.tasks import TASKS
 from hybrid_search import encoder
-from hybrid_search.backends.embedded import schema
-from hybrid_search.backends.types import IndexSpec
+from hybrid_search.backends import open_backend
+from hybrid_search.backends.types import IndexSpec, Request
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder, codebook
 from hybrid_search.ingest import document_parser
@@ -80,16 +80,14 @@ def read_entries(
     source_lines: Iterable[SourceLine], index: str, spec: IndexSpec
 ) -> Iterator[Entry]:
     """Yield the passages of documents, with their word codes in an embedded `index`."""
-    connection = schema.connect(results.STORE / f"{index}.sqlite")
-    statement = (
-        "SELECT ordinal, data FROM passages JOIN documents USING (document)"
-        " JOIN tokens USING (passage) WHERE id = ?"
-    )
+    backend = open_backend(f"embedded:{results.STORE}")
+    nothing = Request("", np.zeros(spec.dimension, np.float32), 1)
     for line in source_lines:
         document, canonical = document_parser.parse(line.data)
+        keys = backend.list_passages(index, document.id)
         codes_by_ordinal = {
-            ordinal: word_codes.from_bytes(coded)
-            for ordinal, coded in connection.execute(statement, (document.id,))
+            stored.ordinal: stored.tokens
+            for stored in backend.complete_candidates(index, nothing, keys)
         }
         document_passages = list(passages.split(document))
         digest = document_parser.source_hash(canonical, spec)
@@ -103,7 +101,7 @@ def read_entries(
                 coded,
                 len(window_policy.window_bounds(coded.counts, spec.policy)),
             )
-    connection.close()
+    backend.close()
 
 
 def _truncate_codes(coded: WordCodes, used: Codebook) -> WordCodes:

@@ -53,6 +53,8 @@ def main() -> None:
                 },
                 results.SPEED,
             )
+        if "size" in measurements:
+            results.write(f"size-{name}", size.measure(client, name), results.SPEED)
         client.close()
         if "concurrency" in measurements and name == "calls_sgd":
             results.write(
@@ -60,8 +62,6 @@ def main() -> None:
                 concurrency.measure(f"embedded:{results.STORE}", name, phrases(options.data)),
                 results.SPEED,
             )
-        if "size" in measurements:
-            results.write(f"size-{name}", size.measure(results.STORE, name), results.SPEED)
     if "scale" in measurements:
         results.write(
             "scale-calls_sgd",

@@ -8,6 +8,7 @@ other in one process, so that what else the machine does falls on both.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -26,7 +27,7 @@ from benchmarks.quality.collection import SHIPPED, ingest_task
 from benchmarks.quality.tasks import TASKS
 from benchmarks.speed.larger import INDEX as LARGER
 from hybrid_search import connect
-from hybrid_search.backends.embedded.segment_reader import SegmentReader
+from hybrid_search.backends.embedded import snapshot
 from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
 from hybrid_search.search import phrase_vector
@@ -82,7 +83,7 @@ def _time_both(
 
 def without_lists() -> Any:
     """Return a context in which the windows of all passages are compared."""
-    return mock.patch.object(SegmentReader, "uses_lists", False)
+    return mock.patch.object(snapshot, "LISTED_PASSAGES", sys.maxsize)
 
 
 def _to_arrays(seconds: dict[str, list[float]]) -> dict[str, Floats]:
@@ -113,7 +114,6 @@ def main() -> None:
     else:
         client = ingest_task(TASKS[options.index], options.data).client
     with client:
-        client.delete([], index=options.index)  # makes the lists of an index without any
         figures = measure(client, options.index, phrases(options.data))
     name = "larger_calls_sgd" if options.index == LARGER else options.index
     results.write(f"lists-{name}", figures, results.SPEED)

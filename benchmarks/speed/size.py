@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from hybrid_search.backends.embedded import schema
-from hybrid_search.text.word_codes import from_bytes
+from hybrid_search.client import Client
+from hybrid_search.text import word_codes
 
 
-def measure(folder: Path, index: str) -> dict[str, Any]:
-    """Return the bytes of a closed embedded index, in all and per 1,000 words.
+def measure(client: Client, index: str) -> dict[str, Any]:
+    """Return the bytes of an embedded index, in all and per 1,000 words.
 
     Also how many times smaller that is than all spans.
     """
-    words = spans = dimension = 0
-    connection = schema.connect(folder / f"{index}.sqlite")
-    for (data,) in connection.execute("SELECT data FROM tokens"):
-        coded = from_bytes(data)
-        words += int((coded.counts > 0).sum())
-        spans += len(coded.norms)
-        dimension = coded.dimension
-    covering = connection.execute("SELECT sum(spans) FROM passages").fetchone()[0]
-    codes = connection.execute("SELECT sum(length(data)) FROM tokens").fetchone()[0]
-    (documents,) = connection.execute("SELECT count(*) FROM documents").fetchone()
-    connection.close()
-    segments = sum(path.stat().st_size for path in (folder / f"{index}.spans").glob("*"))
-    total = segments + sum(path.stat().st_size for path in folder.glob(f"{index}.sqlite*"))
+    words = spans = codes = 0
+    for scanned in client.backend.scan_codes(index):
+        words += int((scanned.tokens.counts > 0).sum())
+        spans += len(scanned.tokens.norms)
+        codes += len(word_codes.to_bytes(scanned.tokens))
+    info = client.describe(index)
+    total = info.bytes or 0
     return {
-        "documents": documents,
+        "documents": info.documents,
         "words": words,
         "spans of 1..20 words": spans,
-        "covering spans": covering,
-        "covering spans a word": round(covering / words, 3),
+        "covering spans": info.spans,
+        "covering spans a word": round(info.spans / words, 3),
         "bytes": total,
         "of these word codes": codes,
-        "of these segments": segments,
         "bytes per 1,000 words": round(1000 * total / words),
-        "all spans as float32, times as large": round(4 * dimension * spans / total, 1),
+        "all spans as float32, times as large": round(4 * info.spec.dimension * spans / total, 1),
     }

@@ -2,10 +2,9 @@
 
 Read `base` first: it is the contract, `Backend` and its `Writer`, with three capabilities that only
 some stores have. `types` holds what they exchange: `IndexSpec`, `Request`, `Candidates`,
-`StoredPassage`, `PassageContent`. Then `memory`, the reference; `embedded/`, SQLite and files of
-short codes; `tantivy_store/`, tantivy and files of codes; `server/`, OpenSearch and Elasticsearch.
-All of them share `index_names`, `turn_layout` and `codes_fault`, those on servers and on SQLite
-`highlight_markers`; servers also use `index_options`.
+`StoredPassage`, `PassageContent`. Then `memory`, the reference; `embedded/`, tantivy and files of
+codes; `server/`, OpenSearch and Elasticsearch. All of them share `index_names`, `turn_layout` and
+`codes_fault`; servers also use `index_options`.
 
 A new backend is a module or package here, implements `Backend`, gets a line in `BACKENDS` below,
 and is added to the fixture `empty_url` of tests/conftest.py, which runs the contract tests on it.
@@ -42,14 +41,6 @@ def _open_embedded(location: str, _: str, __: Access) -> Backend:
     return EmbeddedBackend(Path(location).expanduser())
 
 
-def _open_tantivy(location: str, _: str, __: Access) -> Backend:
-    from hybrid_search.backends.tantivy_store.backend import TantivyBackend
-
-    if not location:
-        raise UsageError("tantivy: needs a folder, as in tantivy:/srv/search")
-    return TantivyBackend(Path(location).expanduser())
-
-
 def _open_memory(_: str, __: str, ___: Access) -> Backend:
     from hybrid_search.backends.memory import MemoryBackend
 
@@ -67,12 +58,8 @@ def _open_server(location: str, scheme: str, access: Access) -> ServerBackend:
     )
 
 
-FOLDERS = ("embedded", "tantivy")
-"""URL schemes of stores that are a folder on this machine."""
-
 BACKENDS: dict[str, Callable[[str, str, Access], Backend]] = {
     "embedded": _open_embedded,
-    "tantivy": _open_tantivy,
     "memory": _open_memory,
     **dict.fromkeys(SCHEMES, _open_server),
 }

@@ -1,8 +1,8 @@
 """The reference backend: in memory, every span of every passage scored, BM25 from its formula.
 
 All other backends are tested against it. Nothing here is approximate, and it shares nothing with
-the embedded backend except how a text is cut into terms (`text.terms`). Its stems are Porter's, as
-those of SQLite are: without the same terms no two rankings could agree.
+the embedded backend except how a text is cut into stems (`text.stems`): without the same terms no
+two rankings could agree.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ from hybrid_search.text.stems import count_stems, count_text_stems, find_matches
 from hybrid_search.text.types import Entry, Metadata, WordCodes
 
 K1, B = 1.2, 0.75
+EXACT_LENGTHS = 24
+"""What is beyond so many terms is rounded to four bits."""
 
 
 @dataclass(slots=True, eq=False)
@@ -261,11 +263,12 @@ class MemoryBackend:
         """Return Lucene's BM25 score of each passage that matches.
 
         It is the sum over terms of idf * tf / (tf + k1 * (1 - b + b * length / average)), with
-        idf = ln(1 + (N - n + 0.5) / (n + 0.5)).
+        idf = ln(1 + (N - n + 0.5) / (n + 0.5)). Lengths are rounded as Lucene does.
         """
         passages = memory_index.passages()
-        lengths = {key: passage.terms.total() for key, passage in passages.items()}
-        average = sum(lengths.values()) / max(len(lengths), 1)
+        exact_lengths = {key: passage.terms.total() for key, passage in passages.items()}
+        average = sum(exact_lengths.values()) / max(len(exact_lengths), 1)
+        lengths = {key: round_length(length) for key, length in exact_lengths.items()}
         scores: dict[tuple[str, int], float] = {}
         for term in count_stems(request.phrase).elements():
             matching_keys = [key for key, passage in passages.items() if term in passage.terms]
@@ -347,6 +350,13 @@ class MemoryBackend:
                 "ingest into it first"
             )
         return self._indexes[index]
+
+
+def round_length(length: int) -> int:
+    """Return a number of terms as Lucene and tantivy keep it, in a byte: exact up to 40."""
+    rest = length - EXACT_LENGTHS
+    dropped = max(0, rest.bit_length() - 4)
+    return length if rest < 0 else EXACT_LENGTHS + (rest >> dropped << dropped)
 
 
 def _cut(ranked: Sequence[tuple[str, int]], window: int) -> list[tuple[str, int]]:

@@ -30,10 +30,8 @@ An index of another version is refused with the remedy: ingest again.
 Key = Any
 """Identifies a passage in its store: hashable, and meaningless to everybody but the store."""
 
-FaultKind = Literal[
-    "missing", "orphan", "version", "text", "offsets", "codes", "vectors", "id", "file", "commits"
-]
-"""The kinds of damage that a passage of an index can have, and the last two an index as a whole."""
+FaultKind = Literal["missing", "orphan", "version", "text", "offsets", "codes", "vectors", "file"]
+"""The kinds of damage that a passage of an index can have, and the last an index as a whole."""
 
 FACETS = 100
 """How many values of a metadata field a facet counts at most: the most frequent ones."""
@@ -340,9 +338,8 @@ class Salvage:
 class ListedPassage:
     """A passage as a scan of an index lists it, with the faults that its store can see.
 
-    It is one of `passages` of its document's version `source_hash`. A document that lost all its
-    passages is listed once, with ordinal -1. A row that lost its document has an empty
-    `document_id`.
+    It is one of `passages` of its document's version `source_hash`. One that cannot be read has an
+    empty `document_id` and ordinal -1.
     """
 
     key: Key

@@ -15,7 +15,6 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.backends import FOLDERS
 from hybrid_search.backends.types import RejectedDocument
 from hybrid_search.errors import IndexStoreError, UsageError
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
@@ -47,7 +46,7 @@ def default_rejects_path(url: str, index: str, shard: Shard = ALL_DOCUMENTS) -> 
     The file is in the folder of an index on this machine, otherwise in the current folder.
     """
     scheme, _, location = url.partition(":")
-    folder = Path(location).expanduser() if scheme in FOLDERS else Path()
+    folder = Path(location).expanduser() if scheme == "embedded" else Path()
     return folder / f"{shard.add_suffix(index)}{REJECTED}"
 
 

@@ -1,7 +1,7 @@
 """BM25 terms of a text, as the server analyzer ``english`` produces them.
 
 A term is a word in lower case, without a possessive "'s". The 33 stop words of Lucene are left out.
-Accents and stems are handled where terms are counted (`backends.embedded.schema`).
+Accents and stems are handled where terms are counted (`text.stems`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 from hybrid_search import connect
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.base import Backend
-from tests.helpers.small_index import DOCUMENTS, URL, ask
+from tests.helpers.changed_index import DOCUMENTS, URL, ask
 
 
 @pytest.fixture

@@ -18,14 +18,13 @@ from hybrid_search.backends.base import Backend, RequestBackend, VersionedBacken
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.backends.tantivy_store.backend import TantivyBackend
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.text import word_codes
 from tests.helpers.stored_passages import LONG, SHORT, read_passages, write_documents
 from tests.helpers.tiny_encoder import bm25_scores, make_entries, make_request, make_spec
 
 
-@pytest.fixture(params=["memory", "embedded", "tantivy"])
+@pytest.fixture(params=["memory", "embedded"])
 def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """An empty backend of each kind that shows at once what its writer does."""
     place = "" if request.param == "memory" else tmp_path / "store"
@@ -39,8 +38,7 @@ def test_servers_have_all_capabilities_and_embedded_indexes_have_versions() -> N
     versioned: type[VersionedBackend] = ServerBackend
     requesting: type[RequestBackend] = ServerBackend
     assert {versioned, requesting} == {ServerBackend}
-    for local in (EmbeddedBackend, TantivyBackend):
-        assert issubclass(local, VersionedBackend)
+    assert issubclass(EmbeddedBackend, VersionedBackend)
     for capability in (VersionedBackend, RequestBackend):
         assert issubclass(ServerBackend, capability)
         assert not issubclass(MemoryBackend, capability)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +10,12 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect, encoder
-from hybrid_search.backends.embedded import schema, segment_builder
-from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.backends.embedded.next_version import NextVersion
 from hybrid_search.client import Client
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.errors import IndexBusyError, IndexStoreError
 from hybrid_search.ingest.types import SourceLine
+from tests.helpers.changed_index import damage_codes
 from tests.helpers.tiny_encoder import TinyEncoder, make_spec
 
 DOCUMENTS: list[dict[str, Any]] = [
@@ -31,12 +29,11 @@ class OtherEncoder(TinyEncoder):
 
 
 @pytest.fixture
-def client(tiny_encoder: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    """A client of an index with several segments."""
-    monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", 10)
-    monkeypatch.setattr(segment_builder, "SEGMENT_PASSAGES", 20)
+def client(tiny_encoder: None, tmp_path: Path) -> Iterator[Client]:
+    """A client of an index with several files of codes."""
     with connect(f"embedded:{tmp_path / 'store'}") as embedded_client:
-        embedded_client.ingest(DOCUMENTS)
+        embedded_client.ingest(DOCUMENTS[:30])
+        embedded_client.ingest(DOCUMENTS[30:])
         yield embedded_client
 
 
@@ -62,16 +59,12 @@ def test_a_copy_answers_alike_under_its_policy_and_is_sound(
     assert client.verify(full=True).is_sound
     assert client.ingest(DOCUMENTS).skipped == 40
     client.close()
-    assert [name for name in list_files(tmp_path) if "spans/" not in name] == [
-        "calls.lock",
-        "calls.spans",
-        "calls.sqlite",
-    ]
+    (version,) = (path for path in (tmp_path / "store/calls.index").iterdir() if path.is_dir())
+    assert version.name == "000002"
 
 
 def test_a_copy_leaves_damaged_codes_to_verify(client: Client, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "store" / "calls.sqlite")) as connection, connection:
-        connection.execute("UPDATE tokens SET data = x'00' WHERE passage = 3")
+    damage_codes(3, tmp_path / "store/calls.index")
     client.reindex("calls")
     (finding,) = client.verify(sample=0, full=True).findings
     assert (finding.kind, finding.document_id) == ("codes", "002")
@@ -118,26 +111,26 @@ def test_a_refused_document_leaves_the_index_as_it_was(client: Client, tmp_path:
         client.reindex("calls", [SourceLine("calls", 1, b"{}")])
     assert ask(client) == before
     new_files = set(list_files(tmp_path)) - set(files)
-    assert new_files - {"calls.sqlite-shm", "calls.sqlite-wal"} == {"calls.rejected.jsonl"}
+    assert new_files == {"calls.rejected.jsonl"}
 
 
 def test_what_a_killed_reindex_left_is_removed_by_the_next(
     client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "replace", _kill)
-        patch.setattr(EmbeddedBackend, "drop_index", _kill)
+        patch.setattr(NextVersion, "publish", _kill)
+        patch.setattr(NextVersion, "discard", NextVersion._close)
         with pytest.raises(KeyboardInterrupt):
             client.reindex("calls")
-    assert (tmp_path / "store" / "calls.next" / "calls.sqlite").exists()
+    index = tmp_path / "store/calls.index"
+    assert sorted(path.name for path in index.iterdir()) == ["000001", "000002", "head.json"]
     before = ask(client)
-    assert client.ingest(DOCUMENTS).skipped == 40  # and sweeps the segments that were moved already
     assert client.reindex("calls").documents == 40
-    assert not (tmp_path / "store" / "calls.next").exists()
+    assert sorted(path.name for path in index.iterdir()) == ["000002", "head.json"]
     assert ask(client) == before
 
 
-def _kill(*_: object) -> None:
+def _kill(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 

@@ -1,8 +1,6 @@
-"""Short codes: how they are rounded, multiplied, selected and stored."""
+"""Short codes: how they are rounded, multiplied and looked up."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,16 +10,17 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from hybrid_search.backends import short_vectors
-from hybrid_search.backends.embedded import segment_file, short_codes
-from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import (
     LAYERS,
+    WORDS,
     LayerCodes,
     ShortCodes,
     shorten_query,
 )
+from hybrid_search.backends.embedded.word_lists import WordLists, find_nearest
 from hybrid_search.backends.short_vectors import Layer
+from hybrid_search.text import codebook
 from hybrid_search.text.types import Floats
 
 DIMENSION = 288
@@ -41,7 +40,8 @@ def make_codes(passages: int, windows: int = 3) -> ShortCodes:
     for number, layer in enumerate(LAYERS):
         codes = short_vectors.encode(random_vectors(passages * windows, number), layer)
         layers.append(LayerCodes(np.full(passages, windows, np.int32), codes))
-    return ShortCodes(np.arange(10, 10 + passages), tuple(layers))
+    centroids = np.arange(passages * windows, dtype=np.uint16) % 7
+    return ShortCodes(np.arange(10, 10 + passages), tuple(layers), centroids)
 
 
 def cosines(vectors: Floats, query: Floats, layer: Layer) -> NDArray[np.float64]:
@@ -104,7 +104,9 @@ def test_vectors_that_have_fewer_numbers_than_a_layer_are_compared_by_those() ->
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     for number, layer in enumerate(LAYERS):
         codes = LayerCodes(np.ones(40, np.int32), short_vectors.encode(vectors, layer))
-        search = ShortCodeSearch(ShortCodes(np.arange(40), (codes,) * len(LAYERS)))
+        search = ShortCodeSearch(
+            ShortCodes(np.arange(40), (codes,) * len(LAYERS), np.zeros(40, np.uint16))
+        )
         assert int(search.score(shorten_query(vectors[17]), number, np.arange(40)).argmax()) == 17
 
 
@@ -114,41 +116,48 @@ def test_a_passage_is_looked_up_by_its_number() -> None:
     assert stored is not None
     assert stored.passages.tolist() == [15]
     assert np.array_equal(stored.layers[1].codes, codes.layers[1].codes[15:18])
+    assert np.array_equal(stored.centroids, codes.centroids[15:18])
     assert ShortCodeSearch(codes).find(9) is None
     assert ShortCodeSearch(codes).find(30) is None
 
 
-def write_file(path: Path, codes: ShortCodes) -> Path:
-    path.touch()
-    segment_file.write(codes, path)
-    return path
-
-
-@pytest.mark.parametrize("passages", [0, 1, 20])
-def test_a_file_holds_what_was_written(tmp_path: Path, passages: int) -> None:
-    codes = short_codes.join([short_codes.empty(), make_codes(passages)])
-    stored = segment_file.read(write_file(tmp_path / "file", codes))
-    assert np.array_equal(stored.passages, codes.passages)
-    for layer, expected in zip(stored.layers, codes.layers, strict=True):
-        assert np.array_equal(layer.counts, expected.counts)
-        assert np.array_equal(layer.codes, expected.codes)
-
-
-@pytest.mark.parametrize("size", [1, 30, 200, 2000])
-def test_a_file_that_was_cut_is_named(tmp_path: Path, size: int) -> None:
-    path = write_file(tmp_path / "file", make_codes(20))
-    path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(DamagedSegmentError, match="file"):
-        segment_file.read(path)
-
-
-def test_a_file_with_other_counts_than_windows_is_named(tmp_path: Path) -> None:
+def test_every_word_is_in_the_list_of_its_centroid_and_in_no_other() -> None:
     codes = make_codes(20)
-    counts = codes.layers[0].counts.copy()
-    counts[3] += 1
-    broken = ShortCodes(
-        codes.passages, (LayerCodes(counts, codes.layers[0].codes), codes.layers[1])
+    lists = WordLists.from_centroids(codes.centroids, 9)
+    assert sorted(lists.words.tolist()) == list(range(60))
+    for centroid in range(9):
+        own = lists.words[lists.starts[centroid] : lists.starts[centroid + 1]]
+        assert own.tolist() == np.flatnonzero(codes.centroids == centroid).tolist()
+    assert lists.sizes.tolist() == np.bincount(codes.centroids, minlength=9).tolist()
+
+
+def test_the_lists_of_all_centroids_score_every_passage_as_all_its_words_do() -> None:
+    search = ShortCodeSearch(make_codes(50))
+    queries = shorten_query(random_vectors(1, seed=7)[0])
+    everything = np.arange(50)
+    rows, scores = search.score_listed(queries, search.list_words(7), np.arange(7))
+    assert np.array_equal(rows, everything)
+    assert np.array_equal(scores, search.score(queries, WORDS, everything))
+
+
+def test_some_lists_score_only_passages_that_have_a_word_in_them() -> None:
+    search = ShortCodeSearch(make_codes(50))
+    queries = shorten_query(random_vectors(1, seed=7)[0])
+    rows, scores = search.score_listed(queries, search.list_words(7), np.array([2, 5]))
+    owners = np.flatnonzero(np.isin(search.codes.centroids, [2, 5])) // 3
+    assert np.array_equal(rows, np.unique(owners))
+    assert np.all(scores <= search.score(queries, WORDS, rows))
+    nothing = search.score_listed(queries, search.list_words(7), np.zeros(0, np.intp))
+    assert [len(part) for part in nothing] == [0, 0]
+
+
+def test_the_nearest_centroids_are_as_many_as_have_the_words() -> None:
+    used = codebook.read_centroids(
+        np.random.default_rng(3).integers(-127, 127, (20, DIMENSION), np.int8), DIMENSION
     )
-    path = write_file(tmp_path / "file", broken)
-    with pytest.raises(DamagedSegmentError, match="counts other windows than it has"):
-        segment_file.read(path)
+    sizes = np.arange(20)
+    vector = codebook.turn(used.centroids[4:5])[0]
+    assert find_nearest(vector, used, sizes, 1).tolist() == [4]
+    nearest = find_nearest(vector, used, sizes, 50)
+    assert sizes[nearest].sum() >= 50 > sizes[nearest[:-1]].sum()
+    assert len(find_nearest(vector, used, sizes, 1000)) == 20

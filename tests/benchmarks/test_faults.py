@@ -27,7 +27,6 @@ from benchmarks.faults.families import FAMILIES, open_families
 from benchmarks.faults.remedies import apply_remedy, find_remedies
 from benchmarks.faults.scene import Scene, Store
 from benchmarks.faults.trial import HANG, SIGNAL, SILENT, TRACEBACK, Outcome, Trial
-from hybrid_search.backends.embedded import schema
 from tests.helpers import bad_answers, misbehaving_trials
 from tests.helpers.fake_cluster import FakeCluster
 from tests.helpers.fake_server import HttpRequest, Reply
@@ -35,7 +34,7 @@ from tests.helpers.fake_server import HttpRequest, Reply
 pytestmark = pytest.mark.faults
 
 SOUND = {"hits": [{"id": "a", "score": 0.5}], "total": 1}
-TRIAL = Trial("damage", "tiny/calls.sqlite", "flip@5.1:kept")
+TRIAL = Trial("damage", "tiny/calls.index/head.json", "flip@5.1:kept")
 
 
 def test_an_unknown_family_is_an_error_that_names_those_there_are(
@@ -119,11 +118,11 @@ def test_another_answer_breaks_a_rule_unless_something_tells_of_it(
     ("message", "expected"),
     [
         ("it is damaged: restore it from a backup, or delete it and ingest again", "restore"),
-        ("x.sqlite is damaged: delete it and ingest again", "delete it and ingest"),
+        ("x.index is damaged: delete it and ingest again", "delete it and ingest"),
         ("the index has none: hybrid-search delete --index calls -- 'a-1'", "a-1"),
         ("no file: hybrid-search verify --index calls --repair", "--repair"),
         ("no space left on device. Free space and run the same command again", "Free space"),
-        ("calls.lock is damaged: delete it", "delete it"),
+        ("calls.index.lock is damaged: delete it", "delete it"),
     ],
 )
 def test_a_remedy_is_found_by_the_words_of_the_message(message: str, expected: str) -> None:
@@ -170,9 +169,6 @@ def make_scene(folder: Path) -> Scene:
         path = folder / target.source / target.name.replace("*", "any")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes(3000 if "lock" not in target.name else 0))
-        if target.tables:
-            path.unlink()
-            schema.create(path)
     return Scene(folder)
 
 
@@ -242,4 +238,4 @@ def test_the_summary_counts_each_trial_once_and_lists_what_broke() -> None:
     assert (total["tried"], total["told"], total["mended"], total["skipped"]) == (3, 1, 1, 1)
     assert (total[SILENT], total[SIGNAL]) == (1, 1)
     assert [row["rules"] for row in summary["violations"]] == [[SILENT], [SIGNAL]]
-    assert "| damaged bytes: calls.sqlite | 3 | 1 | 1 |" in report.render(summary)
+    assert "| damaged bytes: calls.index/head.json | 3 | 1 | 1 |" in report.render(summary)

@@ -383,7 +383,7 @@ def test_a_bare_environment_variable_says_where_the_index_is(
 ) -> None:
     monkeypatch.setenv("HYBRID_SEARCH_URL", "embedded:there")
     invoke_cli("ingest", write_documents(REFUND))
-    assert Path("there/calls.sqlite").is_file()
+    assert Path("there/calls.index").is_dir()
     assert invoke_cli("query", "money", "--json").json["hits"][0]["id"] == "refund"
 
 
@@ -535,9 +535,9 @@ def test_what_is_no_command_at_all_has_exit_status_2_and_no_traceback(arguments:
 
 def test_a_folder_that_is_a_file_is_one_error() -> None:
     Path("file").write_text("x")
-    assert (
-        invoke_cli("ingest", "--url", "embedded:file", write_documents(REFUND)).error
-        == "file: File exists: use another folder, or let this user write there"
+    assert invoke_cli("ingest", "--url", "embedded:file", write_documents(REFUND)).error == (
+        "file is a file, and indexes lie in a folder: give the path of one. If it is an index of "
+        "an earlier version, ingest again into a folder"
     )
     assert invoke_cli(
         "ingest", "--url", "embedded:file/x", write_documents(REFUND)

@@ -119,6 +119,7 @@ def test_an_unknown_field_of_thousands_is_answered_with_those_like_it() -> None:
 def test_a_missing_index_among_hundreds_is_answered_with_those_like_it(tmp_path: Path) -> None:
     url = f"embedded:{tmp_path}"
     for number in range(300):
-        (tmp_path / f"index-{number}.sqlite").touch()
+        (tmp_path / f"index-{number}.index").mkdir()
+        (tmp_path / f"index-{number}.index" / "head.json").touch()
     result = invoke_cli("query", "money", "--url", url, "--index", "index-29x")
     assert re.search(r"indexes there: index-\d+(, index-\d+){4} and 295 more", result.error)

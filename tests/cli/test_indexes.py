@@ -78,7 +78,8 @@ def test_without_an_index_the_command_that_makes_one_is_named() -> None:
 
 @pytest.mark.usefixtures("_store")
 def test_an_index_that_cannot_be_read_is_named_and_the_others_are_listed(tmp_path: Path) -> None:
-    (tmp_path / "store" / "broken.sqlite").write_bytes(b"no database" * 100)
+    (tmp_path / "store" / "broken.index").mkdir()
+    (tmp_path / "store" / "broken.index" / "head.json").write_bytes(b"no head" * 100)
     result = invoke_cli("indexes", "--json")
     assert [row["name"] for row in result.json["indexes"]] == ["broken", "calls", "empty"]
     assert result.json["indexes"][0] == {"name": "broken"}

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-import zlib
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.embedded.checksums import compute_content_checksum
 from tests.helpers.tiny_encoder import make_entries, make_request, make_spec
 
 LONG = {"id": "x", "turns": [{"text": f"turn{number} " + "blah " * 60} for number in range(4)]}
@@ -59,19 +54,3 @@ def write_documents(store: Backend, *documents: Mapping[str, Any]) -> list[str]:
             for document in documents
             for refusal in writer.write(make_entries(document))
         ]
-
-
-def record_checksums(file: Path) -> None:
-    """Record the checksums of all passages as they are by now, as a wrong writer would."""
-    query = (
-        "SELECT documents.id, documents.metadata, ordinal, start, layout, c0, c1, data, passage "
-        "FROM passages JOIN documents USING (document) "
-        "JOIN texts_content ON texts_content.id = passage JOIN tokens USING (passage)"
-    )
-    with closing(sqlite3.connect(file)) as connection, connection:
-        for *content, data, passage in connection.execute(query).fetchall():
-            codes_checksum = zlib.crc32(data) if isinstance(data, bytes) else 0
-            values = compute_content_checksum(content), codes_checksum, passage
-            connection.execute(
-                "UPDATE checksums SET content = ?, codes = ? WHERE passage = ?", values
-            )

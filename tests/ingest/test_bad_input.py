@@ -167,7 +167,7 @@ def test_a_model_folder_that_is_incomplete_is_one_error_and_makes_no_index() -> 
         "model folder model is incomplete: tokenizer.json is missing. Copy it there, or "
         "export the model again."
     )
-    assert not Path("store/calls.sqlite").exists()
+    assert not Path("store/calls.index").exists()
 
 
 def test_a_model_folder_that_is_damaged_is_one_error() -> None:
@@ -271,7 +271,7 @@ def test_a_full_disk_is_one_error_and_the_same_command_finishes_once_there_is_ro
     errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert errors == [
         (
-            "error: the disk is full at store/calls.sqlite: what was committed is safe. Free "
+            "error: the disk is full at store/calls.index: what was committed is safe. Free "
             "space and run the same command again."
         )
     ]
@@ -286,8 +286,8 @@ def test_a_write_that_fails_is_one_error_and_the_same_command_finishes_once_it_m
         'ulimit -f 2000 && exec "$0" "$@"', large_ingest_command
     )  # blocks of 512 or of 1024 bytes: no file over 1 or 2 MB
     assert limited.error == (
-        "store/calls.sqlite: disk I/O error. What was committed is safe: check the disk "
-        "and run the same command again."
+        "the disk is full at store/calls.index: what was committed is safe. Free space and run "
+        "the same command again."
     )
     again = run_shell('exec "$0" "$@"', large_ingest_command)
     assert (again.status, again.json["documents"] + again.json["skipped"]) == (0, 20)

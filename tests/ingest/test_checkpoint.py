@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +22,7 @@ from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
+from tests.helpers.changed_index import list_records
 from tests.helpers.ingest_process import start_ingest
 from tests.helpers.tiny_encoder import TinyEncoder, make_spec
 
@@ -110,12 +110,7 @@ def run_until_killed(backend: Backend, killed_at: int = 10, **options: Any) -> N
 
 def read_texts() -> dict[str, str]:
     """Return the text of each document, by its id."""
-    with closing(sqlite3.connect("store/calls.sqlite")) as connection:
-        rows = (
-            "SELECT id, text FROM documents JOIN passages USING (document) JOIN texts ON "
-            "texts.rowid = passage"
-        )
-        return dict(connection.execute(rows))
+    return {found.id: found.text for found in list_records()}
 
 
 def read_rejected_lines() -> list[int]:

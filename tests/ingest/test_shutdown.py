@@ -60,7 +60,7 @@ def test_what_came_on_standard_input_is_committed_though_more_is_waited_for(
     assert process.stdin is not None
     process.stdin.write("".join(map(make_line, range(3))) + '{"id": "half')
     process.stdin.flush()
-    wait_until(Path("store/calls.sqlite").exists)
+    wait_until(Path("store/calls.index/head.json").exists)
     time.sleep(1.0)
     process.send_signal(kind)
     assert process.wait(TIMEOUT) == 0  # with standard input still open
@@ -82,7 +82,7 @@ def test_what_came_on_standard_input_is_committed_though_more_is_waited_for(
 def test_a_long_file_is_left_early_and_the_same_command_does_the_rest() -> None:
     Path("calls.jsonl").write_text("not JSON\n" + "".join(map(make_line, range(5000))))
     process = start_ingest("--url", URL, "calls.jsonl", env={"SLOW": "0.05"})
-    wait_until(lambda: Path("store/calls.sqlite").exists() and count_documents() > 0)
+    wait_until(lambda: Path("store/calls.index/head.json").exists() and count_documents() > 0)
     process.send_signal(signal.SIGTERM)
     first = wait_for_summary(process, 1)  # for one line was refused
     assert first["stopped"]
@@ -99,7 +99,7 @@ def test_a_long_file_is_left_early_and_the_same_command_does_the_rest() -> None:
 def test_a_second_signal_ends_at_once_and_what_was_committed_stays() -> None:
     Path("calls.jsonl").write_text("".join(map(make_line, range(1000))))
     process = start_ingest("--url", URL, "calls.jsonl", env={"SLOW": "30"})
-    wait_until(Path("store/calls.sqlite").exists)
+    wait_until(Path("store/calls.index/head.json").exists)
     process.send_signal(signal.SIGTERM)
     time.sleep(0.5)
     assert process.poll() is None  # 16 passages are being encoded

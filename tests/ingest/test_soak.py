@@ -13,13 +13,12 @@ import os
 import random
 import re
 import shutil
-import sqlite3
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,6 +27,7 @@ import pytest
 
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from tests.helpers import live_servers, server_index
+from tests.helpers.changed_index import list_codes_files, list_records
 from tests.helpers.fake_server import HttpRequest
 from tests.helpers.fault_proxy import TIMEOUT, EveryThirdRequest, Fault, Proxy, lose_request
 from tests.helpers.ingest_process import POISON, start_ingest
@@ -144,18 +144,20 @@ class EmbeddedStore:
 
 def content(folder: Path) -> list[tuple[Any, ...]]:
     """Return all passages with documents, offsets, texts and codes, without row numbers."""
-    with closing(sqlite3.connect(folder / "calls.sqlite")) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        connection.execute("INSERT INTO texts (texts, rank) VALUES ('integrity-check', 1)")
-        (orphans,) = connection.execute(
-            "SELECT count(*) FROM passages WHERE document NOT IN (SELECT document FROM documents)"
-        ).fetchone()
-        assert orphans == 0
-        return connection.execute(
-            "SELECT id, source_hash, passages, metadata, ordinal, start, spans, layout, text, data "
-            "FROM documents JOIN passages USING (document) "
-            "JOIN texts ON texts.rowid = passage JOIN tokens USING (passage) ORDER BY id, ordinal"
-        ).fetchall()
+    with closing(EmbeddedBackend(folder)) as backend:
+        assert not backend.find_file_faults("calls", full=True)
+        assert not [row for row in backend.iterate_passages("calls", full=True) if row.faults]
+    index = folder / "calls.index"
+    codes = {
+        passage: file.read(passage)
+        for file in list_codes_files(index)
+        for passage in file.passages.tolist()
+    }
+    rows = [
+        (*astuple(replace(found, passage=0, document=0)), codes[found.passage])
+        for found in list_records(index)
+    ]
+    return sorted(rows, key=lambda row: (row[3], row[2]))
 
 
 @dataclass(frozen=True, slots=True)

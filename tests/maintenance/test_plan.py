@@ -18,7 +18,6 @@ from hybrid_search.encoder import Encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources.files import read
 from hybrid_search.ingest.types import SourceLine
-from hybrid_search.maintenance.plan import measured_constants
 from hybrid_search.maintenance.plan import sample as sampling
 from hybrid_search.maintenance.plan.estimate import measure_load, plan
 from hybrid_search.maintenance.plan.policy_recall import (
@@ -92,7 +91,7 @@ def test_nothing_to_plan_by_is_an_error() -> None:
 
 
 @pytest.mark.usefixtures("_remembered_batches")
-def test_the_bytes_of_an_embedded_index_without_its_graph_are_those_on_disk_of_a_small_one(
+def test_the_bytes_of_an_embedded_index_are_those_on_disk_of_a_small_one(
     sample_url: str, real_encoder: Encoder
 ) -> None:
     folder = Path(sample_url.removeprefix("embedded:"))
@@ -104,9 +103,7 @@ def test_the_bytes_of_an_embedded_index_without_its_graph_are_those_on_disk_of_a
     sample_load = measure_load(
         take_sample(real_encoder, read([str(hard_sample.CALLS)]), seconds=600), "6/1", 288
     )
-    segments = sample_load.words * measured_constants.SEGMENT_BYTES  # the sample has none
-    # SQLite's pages are not full in a small file: some 10 of 140 bytes a word
-    assert (sample_load.embedded_bytes - segments) / disk_bytes == pytest.approx(1, abs=0.1)
+    assert sample_load.embedded_bytes / disk_bytes == pytest.approx(1, abs=0.1)
 
 
 def test_the_plan_of_a_million_documents_is_the_sample_times_as_much(plan_sample: Sample) -> None:

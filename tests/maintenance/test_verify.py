@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
-import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +15,8 @@ import pybase64
 import pytest
 
 from hybrid_search import connect
-from hybrid_search.backends.embedded import segment_builder
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.backends.embedded.record import Record
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.server import passage_codec
 from hybrid_search.backends.server.graph_vectors import GraphVectors
@@ -32,12 +29,17 @@ from hybrid_search.maintenance.verify.report import EXACT, INT8
 from hybrid_search.text import word_codes
 from hybrid_search.text.types import Encoding
 from tests.helpers import live_servers
+from tests.helpers.changed_index import (
+    STORE,
+    change_codes,
+    change_records,
+    find_passage,
+    read_codes,
+)
 from tests.helpers.cli import invoke_cli
 from tests.helpers.server_index import TINY, RawIndex, temporary_index
-from tests.helpers.stored_passages import record_checksums
 from tests.helpers.tiny_encoder import FINEST, TinyEncoder, fill_index, make_entries, make_spec
 
-FILE = Path("store/calls.sqlite")
 TURNS: dict[str, Any] = {
     "id": "turns",
     "turns": [{"speaker": "agent", "text": f"turn{number} " + "blah " * 60} for number in range(4)],
@@ -59,7 +61,7 @@ PASSAGES = {"turns": 4, "long": 4, "dots": 1, "nothing": 1}
 @pytest.fixture
 def store() -> Iterator[EmbeddedBackend]:
     """The four documents in an embedded index ``calls``."""
-    embedded_store = EmbeddedBackend(Path("store"))
+    embedded_store = EmbeddedBackend(STORE)
     fill_index(embedded_store, FOUR, codes=FINEST)
     yield embedded_store
     embedded_store.close()
@@ -76,46 +78,39 @@ def list_findings(store: Any, sample: int = 100) -> list[tuple[str, str, int | N
     )
 
 
-def change_rows(statement: str, *values: object) -> None:
-    """Damage the SQLite file of the index by a statement that changes rows."""
-    with closing(sqlite3.connect(FILE)) as connection, connection:
-        assert connection.execute(statement, values).rowcount > 0
+def change_record(document_id: str, number: int, **changes: Any) -> None:
+    """Change what is stored of a passage with its checksum, as a wrong writer would."""
+
+    def edit(found: Record) -> Record:
+        is_meant = (found.id, found.ordinal) == (document_id, number)
+        return replace(found, **changes) if is_meant else found
+
+    change_records(edit)
 
 
-def passage_number(document_id: str, ordinal: int) -> int:
-    with closing(sqlite3.connect(FILE)) as connection:
-        query = (
-            "SELECT passage FROM passages JOIN documents USING (document) "
-            "WHERE id = ? AND ordinal = ?"
-        )
-        return int(connection.execute(query, (document_id, ordinal)).fetchone()[0])
+def remove_record(document_id: str, ordinal: int) -> None:
+    change_records(
+        lambda found: None if (found.id, found.ordinal) == (document_id, ordinal) else found
+    )
 
 
 def codes(document_id: str, ordinal: int) -> bytes:
-    with closing(sqlite3.connect(FILE)) as connection:
-        return bytes(
-            connection.execute(
-                "SELECT data FROM tokens WHERE passage = ?", (passage_number(document_id, ordinal),)
-            ).fetchone()[0]
-        )
+    return read_codes(find_passage(document_id, ordinal))
 
 
 def recode(document_id: str, ordinal: int, data: bytes) -> None:
     """Replace the word codes of a passage with their checksum, as a wrong writer would."""
-    number = passage_number(document_id, ordinal)
-    change_rows("UPDATE tokens SET data = ? WHERE passage = ?", data, number)
-    change_rows("UPDATE checksums SET codes = ? WHERE passage = ?", zlib.crc32(data), number)
+    change_codes(find_passage(document_id, ordinal), data)
 
 
 def retext(document_id: str, ordinal: int, old: str, new: str) -> None:
-    """Change a text with its checksum, as a wrong writer would."""
-    change_rows(
-        "UPDATE texts SET text = replace(text, ?, ?) WHERE rowid = ?",
-        old,
-        new,
-        passage_number(document_id, ordinal),
+    change_records(
+        lambda found: (
+            replace(found, text=found.text.replace(old, new))
+            if (found.id, found.ordinal) == (document_id, ordinal)
+            else found
+        )
     )
-    record_checksums(FILE)
 
 
 def test_an_index_that_nobody_touched_is_sound_wherever_it_is(client: Any) -> None:
@@ -147,39 +142,16 @@ def test_a_sample_of_none_lists_and_encodes_nothing(store: EmbeddedBackend) -> N
     ) == (10, 0, 0)
 
 
-def test_a_passage_that_is_gone_is_missed_and_what_it_left_are_orphans(
-    store: EmbeddedBackend,
-) -> None:
-    number = passage_number("turns", 2)
-    change_rows("DELETE FROM passages WHERE passage = ?", number)
+def test_a_passage_that_is_gone_is_missed(store: EmbeddedBackend) -> None:
+    remove_record("turns", 2)
     verification = verify_store(store)
-    assert verification.wrong == {"missing": 1, "orphan": 2}
-    assert [
-        (finding.document_id, finding.ordinal)
-        for finding in verification.findings
-        if finding.kind == "missing"
-    ] == [("turns", 2)]
-    assert all(
-        str(number) in finding.found
-        for finding in verification.findings
-        if finding.kind == "orphan"
-    )
+    assert verification.wrong == {"missing": 1}
+    assert [(finding.document_id, finding.ordinal) for finding in verification.findings] == [
+        ("turns", 2)
+    ]
     assert (
         verification.encoded_documents == 3
     )  # not that one: it has to be ingested again in any case
-
-
-def test_a_document_without_any_passage_misses_all(store: EmbeddedBackend) -> None:
-    change_rows(
-        "DELETE FROM passages WHERE document = (SELECT document FROM documents WHERE id = 'turns')"
-    )
-    verification = verify_store(store)
-    assert [finding.ordinal for finding in verification.findings if finding.kind == "missing"] == [
-        0,
-        1,
-        2,
-        3,
-    ]
 
 
 def test_what_is_said_to_be_done_mends_it(store: EmbeddedBackend) -> None:
@@ -203,7 +175,7 @@ def test_repair_keeps_the_times_of_words(store: EmbeddedBackend) -> None:
     assert len(layouts) == 4
     assert all("word_times" in layout for layout in layouts)
     assert max(map(len, layouts)) < sum(map(len, layouts)) / 3
-    change_rows("UPDATE tokens SET data = x'00' WHERE passage = ?", passage_number("timed", 1))
+    recode("timed", 1, b"\0")
     spec, _ = store.read_head("calls")
     assert repair_index(store, TinyEncoder(), "calls", spec) == 1
     assert verify_store(store, full=True).is_sound
@@ -216,24 +188,9 @@ def read_layouts(store: EmbeddedBackend, document_id: str) -> list[str]:
     return [contents[row.key].layout for row in sorted(rows, key=lambda row: row.ordinal)]
 
 
-def test_passages_of_a_document_that_is_gone_are_orphans(store: EmbeddedBackend) -> None:
-    change_rows("DELETE FROM documents WHERE id = 'long'")
-    assert list_findings(store) == [("orphan", "", None)] * 4
-
-
-def test_a_text_that_is_gone_is_told(store: EmbeddedBackend) -> None:
-    change_rows("DELETE FROM texts WHERE rowid = ?", passage_number("dots", 0))
-    assert list_findings(store, sample=0) == [("file", "", None), ("text", "dots", 0)]
-    with store.writer("calls", store.read_head("calls")[0]) as writer:
-        assert writer.delete(["dots"]) == 1
-    assert fill_index(store, FOUR).documents == 1
-    assert verify_store(store).is_sound
-
-
 def test_passages_beyond_the_last_are_orphans(store: EmbeddedBackend) -> None:
-    change_rows("UPDATE passages SET ordinal = 7 WHERE passage = ?", passage_number("turns", 3))
-    expected = [("missing", "turns", 3), ("orphan", "turns", 7), ("text", "turns", 7)]
-    assert list_findings(store) == expected
+    change_record("turns", 3, ordinal=7)
+    assert list_findings(store) == [("missing", "turns", 3), ("orphan", "turns", 7)]
 
 
 def test_passages_of_two_versions_are_told_apart(store: EmbeddedBackend) -> None:
@@ -250,10 +207,8 @@ def test_passages_of_two_versions_are_told_apart(store: EmbeddedBackend) -> None
 def test_a_document_that_was_made_by_other_settings_is_of_an_old_version(
     store: EmbeddedBackend,
 ) -> None:
-    change_rows(
-        "UPDATE documents SET source_hash = substr(source_hash, 1, 41) || 'ffffffffffffffff' "
-        "WHERE id = 'dots'"
-    )
+    (written,) = (row for row in store.iterate_passages("calls") if row.document_id == "dots")
+    change_record("dots", 0, source_hash=f"{written.source_hash[:41]}{'f' * 16}")
     assert list_findings(store) == [("version", "dots", 0)]
 
 
@@ -350,50 +305,23 @@ def test_a_changed_text_is_found(
     assert not re.search(r"word\d|turn\d|ord\d", found), "it quotes the document"
 
 
-def test_passages_that_no_segment_has_are_found(
-    store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", 5)
-    fill_index(
-        store,
-        [
-            {"id": f"w{number}", "text": " ".join(f"w{number * factor}" for factor in range(60))}
-            for number in range(20)
-        ],
-    )
-    assert verify_store(store).is_sound
-    fill_index(store, [{"id": "late", "text": "what came later"}])
-    change_rows("UPDATE segments SET last = last + 1")
-    (finding,) = verify_store(store).findings
-    assert (finding.kind, finding.document_id) == ("vectors", "late")
-    assert finding.found == "its segment has no short codes of it"
-
-
-def test_a_number_of_windows_that_the_codes_do_not_have_is_found(
-    store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", 1)
+def test_a_number_of_windows_that_the_codes_do_not_have_is_found(store: EmbeddedBackend) -> None:
     fill_index(store, [{"id": "w", "text": " ".join(f"w{number}" for number in range(60))}])
-    number = passage_number("w", 0)
-    change_rows("UPDATE passages SET spans = spans + 1 WHERE passage = ?", number)
+    change_record("w", 0, spans=13)
     assert verify_store(store).is_sound
     (finding,) = verify_store(store, full=True).findings
     # 60 words in windows of 5, end to end
     assert finding.found == "it has 13 covering windows, and its codes give 12"
 
 
-def test_a_lost_segment_is_told_for_each_of_its_passages(
-    store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", 5)
-    fill_index(store, [{"id": "more", "text": "some more words " * 10}])
-    (segment_file,) = Path("store/calls.spans").iterdir()
-    segment_file.unlink()
+def test_a_lost_file_of_codes_is_told_for_each_of_its_passages(store: EmbeddedBackend) -> None:
+    for path in STORE.rglob("*.codes"):
+        path.unlink()
+    store.close()
     verification = verify_store(store)
-    assert verification.wrong == {"vectors": 10}  # all but the one without a word, which has none
-    assert all("is missing" in finding.found for finding in verification.findings)
-    fill_index(store, [])
-    assert verify_store(store).is_sound
+    assert verification.wrong == {"codes": 10}
+    assert all("are missing" in finding.found for finding in verification.findings)
+    assert verify(store, TinyEncoder(), "calls", repair=True).is_sound
 
 
 class RotatedEncoder(TinyEncoder):
@@ -490,18 +418,16 @@ def test_the_command_says_that_all_is_well(sample_url: str) -> None:
 def test_the_command_says_what_is_wrong_and_ends_with_1(
     store: EmbeddedBackend, tiny_encoder: None
 ) -> None:
-    change_rows(
-        "DELETE FROM passages WHERE document = (SELECT document FROM documents WHERE id = 'turns')"
-    )
+    remove_record("turns", 3)
     result = invoke_cli("verify", "--url", "embedded:store")
     assert result.status == 1
     assert (
         "missing: 'turns' passage 3: it is not there, and its document has 4 passages; "
         "ingest it again" in result.stdout
     )
-    assert result.stdout.splitlines()[-1] == "wrong: 8 orphan, 4 missing"
+    assert result.stdout.splitlines()[-1] == "wrong: 1 missing"
     json_result = invoke_cli("verify", "--url", "embedded:store", "--json")
-    assert (json_result.status, json_result.json["wrong"]) == (1, {"missing": 4, "orphan": 8})
+    assert (json_result.status, json_result.json["wrong"]) == (1, {"missing": 1})
     assert set(json_result.json["findings"][0]) == {
         "kind",
         "document_id",

@@ -1,20 +1,18 @@
 """The embedded backend: indexes in a folder, without a server.
 
-In come encoded passages and requests, out come candidates with scores and word codes. SQLite
-stores everything, and counts what BM25 needs. Segments of short codes, derived from the token
-codes, propose passages for the span leg, whose spans are then scored exactly. In a large index
-they list words by centroids, so that a query reads few of them.
+In come encoded passages and requests, out come candidates with scores and word codes. tantivy keeps
+what an index says of its passages: terms, metadata, contents. Their codes lie in files beside it,
+written and synced before the commit that has their passages. Short codes, made of the word codes,
+propose passages for the span leg, whose spans are then scored exactly; in a large index words are
+listed by centroids, so that a query reads few of them.
 
-In reading order: `schema` (tables, connections, errors), `writer_lock`, `commits` (counts them, to
-notice lost ones), `checksums` (of what is stored), `sql` (statements on documents and passages),
-`filter_sql`, `number_columns`, `postings` (what FTS5's tables count), `tokenizer`, `term_sums` and
-`value_sums` (which tell whether these tables and the metadata are sound), `bm25` (the BM25 leg),
-`short_codes` and `short_code_search` (what they are, and how they are compared), `centroids` and
-`centroid_store` (by which words are listed, and where they are recorded), `near_passages` (which
-are worth exact scores), `segment_file` (how short codes lie in a file), `segments` (all files of an
-index), `segment_builder` and `segment_reader` (what writers and readers have of them),
-`checked_codes` (word codes as queries read them), `readers` (connections for many threads),
-`writer`, `next_version` (replaces an index), `salvage` (copies what can be read of a damaged file),
-`file_check` (SQLite's own checks), `scan` (lists passages with their faults), and `backend`, which
-puts them together. A new table goes into `schema`, its statements into `sql`.
+In reading order: `failures` (errors), `writer_lock`, `passage_documents`, `short_codes`,
+`word_lists` and `short_code_search` (what short codes are, and how they are compared),
+`near_passages` (which passages are worth exact scores), `sealed_file` (arrays in a file),
+`codes_file` and `codes_folder` (codes of passages, and all such files), `facts` (metadata as terms,
+conditions as queries), `record` (a passage in tantivy), `record_reader` (a commit of tantivy,
+searched), `head` and `versions` (what an index is, and where), `snapshot` (a commit with its
+codes), `turns` and `snapshots` (the latest of each index, for many threads), `exact_scores`,
+`writer`, `salvage` and `next_version` (an index replaced, as far as it can be read), `file_check`,
+`scan` (passages with their faults), and `backend`, which puts them together.
 """

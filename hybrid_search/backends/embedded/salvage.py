@@ -1,173 +1,112 @@
-"""Copies the documents of a damaged file that can still be read into a new one.
+"""Reads what can be read of damaged records: each of tantivy's segments alone, record by record.
 
-A page of SQLite that cannot be read hides all rows on it and, if it leads to other pages, theirs.
-So rows are listed from either side of such a place, and then taken one by one. Indexes on them are
-not asked: they may be what is damaged. What is copied is what was stored, with its checksums; what
-does not fit them is still told by `verify`.
+A record has a checksum of its own, so what is read is what was written. The files of codes have the
+ids of all documents: they name those that are lost.
 """
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.backends.embedded import head, schema, value_sums
-from hybrid_search.backends.types import IndexSpec, Salvage
-from hybrid_search.errors import DamagedIndexError, InputError
-from hybrid_search.text.filters import new_fields
+import tantivy
 
-MAX_GAP = 100_000
-"""How many rows are looked for beyond a place that cannot be read, one by one."""
+from hybrid_search.backends.embedded import record
+from hybrid_search.backends.embedded.codes_file import CodesFile
+from hybrid_search.backends.embedded.record import Record
+from hybrid_search.backends.embedded.record_reader import (
+    DamagedRecordsError,
+    open_view,
+    read_meta,
+)
+from hybrid_search.backends.embedded.versions import META_COPY, RECORDS, read_note
 
-SAVEPOINT = "before_the_copy"
 
-Row = tuple[Any, ...]
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundDocuments:
+    """The records of all documents that are whole, and which others there were.
 
-
-def read_spec(path: Path) -> IndexSpec:
-    """Return the spec of a damaged index.
-
-    Raises:
-        DamagedIndexError: If it cannot be read, and so nothing can.
+    `lost_ids` are those of documents that could not be read, `unnamed` counts those whose id could
+    not be read either.
     """
-    with schema.translate_errors(path, _describe_end):
-        connection, _ = schema.connect_reader(path)
-        with closing(connection):
-            spec = head.read_spec(connection, path)
-    if spec is None:
-        raise DamagedIndexError(_describe_end(path, "its record of the model is missing"))
-    return spec
+
+    records: Sequence[Record]
+    documents: int
+    lost_ids: Sequence[str]
+    unnamed: int
 
 
-def _describe_end(path: Path, why: str) -> str:
-    return (
-        f"{path} is damaged, and nothing of it can be saved ({why}): restore it from a backup, or "
-        f"ingest again after hybrid-search delete --index {path.stem} --yes"
-    )
+def read_documents(version: Path, files: Sequence[CodesFile]) -> FoundDocuments:
+    """Return what can be read of the records of a version of an index.
 
-
-def copy_documents(old: sqlite3.Connection, new: sqlite3.Connection) -> Salvage:
-    """Copy every whole document of `old` into the tables of `new`, which are empty.
-
-    Returns:
-        How many were copied, and the ids of those that are lost.
+    Args:
+        version: Its folder.
+        files: Its files of codes, as far as they can be read.
     """
-    copier = _Copier(old, new)
-    seen, copied = set[int](), set[int]()
-    passages = _iterate_rows(old, "passages", "passage", "document, ordinal, start, spans, layout")
-    for document, rows in groupby(passages, key=lambda row: row[1]):
-        seen.add(document)
-        if document not in copied and copier.copy(document, list(rows)):
-            copied.add(document)
-    head.write_fields(new, copier.fields)
-    ids: dict[int, object] = dict(_iterate_ids(old))
-    lost = [ids.get(document) for document in (seen | ids.keys()) - copied]
-    lost_ids = sorted({name for name in lost if type(name) is str} - copier.ids)
-    return Salvage(len(copied), lost_ids, sum(type(name) is not str for name in lost))
+    records, deleted = _read_all(version)
+    by_document: dict[int, dict[int, Record]] = {}
+    for found in records:
+        by_document.setdefault(found.document, {})[found.ordinal] = found
+    whole: dict[str, dict[int, Record]] = {}
+    for _, parts in sorted(by_document.items()):  # a later version of a document comes later
+        first = next(iter(parts.values()))
+        if len(parts) == first.passages:
+            whole[first.id] = parts
+    gone = {found.document for found in deleted} | by_document.keys()
+    named = {document: name for file in files for document, name in file.ids.items()}
+    known_ids = {found.id for found in records} | {
+        name for document, name in named.items() if document not in gone and name
+    }
+    unnamed = sum(not name for document, name in named.items() if document not in gone)
+    kept = sorted((item for parts in whole.values() for item in parts.values()), key=_number)
+    return FoundDocuments(kept, len(whole), sorted(known_ids - whole.keys()), unnamed)
 
 
-def _iterate_ids(connection: sqlite3.Connection) -> Iterator[Row]:
-    """Yield number and id of each document, as the index on the ids has them and as its row has."""
-    with suppress(sqlite3.DatabaseError):
-        yield from connection.execute("SELECT document, id FROM documents ORDER BY id")
-    yield from _iterate_rows(connection, "documents", "document", "id")
+def _number(found: Record) -> int:
+    return found.passage
 
 
-def _iterate_rows(
-    connection: sqlite3.Connection, table: str, key: str, columns: str
-) -> Iterator[Row]:
-    """Yield the rows of a table that can be read, in the order of their whole numbers `key`."""
-    query = f"SELECT {key}, {columns} FROM {table} NOT INDEXED WHERE {key} >= ? ORDER BY {key}"
-    after, gap = 0, 0
-    while gap < MAX_GAP:
+def _read_all(version: Path) -> tuple[list[Record], list[Record]]:
+    """Return the records that are sound, and those of them that are deleted."""
+    try:
+        meta = read_meta(version / RECORDS)
+    except DamagedRecordsError:
+        meta = read_note(version, META_COPY)
+        if meta is None:
+            raise
+    kept: list[Record] = []
+    deleted: list[Record] = []
+    for segment in meta["segments"]:
+        for found, is_deleted in _read_segment(version / RECORDS, meta, segment):
+            (deleted if is_deleted else kept).append(found)
+    return kept, deleted
+
+
+def _read_segment(
+    folder: Path, meta: Mapping[str, Any], segment: Mapping[str, Any]
+) -> Iterator[tuple[Record, bool]]:
+    """Yield the sound records of a segment, and whether they are deleted."""
+    try:
+        _, searcher = open_view(folder, {**meta, "segments": [segment]})
+        hits = searcher.search(tantivy.Query.all_query(), limit=segment["max_doc"] + 1).hits
+        alive = {address.doc for _, address in hits}
+    except BaseException as error:
+        if not _is_damage(error):
+            raise
+        return
+    for number in range(segment["max_doc"]):
         try:
-            for row in connection.execute(query, (after,)):
-                if row[0] >= after:
-                    yield row
-                    after, gap = row[0] + 1, 0
-        except sqlite3.DatabaseError:
-            after, gap = after + 1, gap + 1
-        else:
-            return
+            found = record.read(searcher.doc(tantivy.DocAddress(0, number)))
+        except BaseException as error:
+            if not _is_damage(error):
+                raise
+            continue
+        yield found, number not in alive
 
 
-class _Copier:
-    """Copies one document at a time, whole or not at all."""
-
-    def __init__(self, old: sqlite3.Connection, new: sqlite3.Connection) -> None:
-        self._old, self._new = old, new
-        self.fields: dict[str, str] = {}
-        self.ids: set[str] = set()
-
-    def copy(self, document: int, passages: Sequence[Row]) -> bool:
-        """Copy a document, and return whether it could be read whole."""
-        self._new.execute(f"SAVEPOINT {SAVEPOINT}")
-        try:
-            document_id = self._copy(document, passages)
-        except (sqlite3.DatabaseError, ValueError, TypeError, AttributeError, RecursionError):
-            self._new.execute(f"ROLLBACK TO {SAVEPOINT}")
-            return False
-        finally:
-            self._new.execute(f"RELEASE {SAVEPOINT}")
-        self.ids.add(document_id)
-        return True
-
-    def _copy(self, document: int, passages: Sequence[Row]) -> str:
-        row = _read_row(
-            self._old, "id, source_hash, passages, metadata", "documents", "document", document
-        )
-        document_id, _, count, metadata = row
-        _check_types(row, (str, str, int, str))
-        if sorted(passage[2] for passage in passages) != list(range(count)):
-            raise ValueError("a passage is missing")
-        inserted = self._new.execute(
-            "INSERT INTO documents (id, source_hash, passages, metadata) VALUES (?, ?, ?, ?)", row
-        )
-        number = int(inserted.lastrowid or 0)
-        self._copy_metadata(number, json.loads(metadata))
-        for passage, _, *values in passages:
-            self._copy_passage(number, passage, values)
-        return str(document_id)
-
-    def _copy_metadata(self, document: int, metadata: dict[str, Any]) -> None:
-        value_sums.insert_metadata(self._new, document, metadata)
-        with suppress(InputError):  # a changed byte gave a field another type
-            self.fields |= new_fields(self.fields, metadata)
-
-    def _copy_passage(self, document: int, passage: int, values: Sequence[Any]) -> None:
-        _check_types(values, (int, int, int, str))
-        inserted = self._new.execute(
-            "INSERT INTO passages (document, ordinal, start, spans, layout) VALUES (?, ?, ?, ?, ?)",
-            (document, *values),
-        )
-        number = inserted.lastrowid
-        texts = _read_row(self._old, "c0, c1", "texts_content", "id", passage)
-        _check_types(texts, (str, str))
-        self._new.execute(
-            "INSERT INTO texts (rowid, terms, text) VALUES (?, ?, ?)", (number, *texts)
-        )
-        (data,) = _read_row(self._old, "data", "tokens", "passage", passage)
-        self._new.execute("INSERT INTO tokens VALUES (?, ?)", (number, data))
-        checksums = _read_row(self._old, "content, codes", "checksums", "passage", passage)
-        self._new.execute("INSERT INTO checksums VALUES (?, ?, ?)", (number, *checksums))
-
-
-def _read_row(
-    connection: sqlite3.Connection, columns: str, table: str, key: str, number: int
-) -> Row:
-    """Return a row; raise ValueError if there is none, and SQLite's error if it is unreadable."""
-    query = f"SELECT {columns} FROM {table} NOT INDEXED WHERE {key} = ?"
-    row: Row | None = connection.execute(query, (number,)).fetchone()
-    if row is None:
-        raise ValueError(f"{table} has no row {number}")
-    return row
-
-
-def _check_types(values: Sequence[object], types: Sequence[type]) -> None:
-    if not all(map(isinstance, values, types)):
-        raise TypeError("a value is neither a number nor a text")
+def _is_damage(error: BaseException) -> bool:
+    """Return whether an error is what tantivy and we make of bytes that changed."""
+    is_ours = isinstance(error, (ValueError, TypeError, LookupError, OSError))
+    return is_ours or type(error).__name__ in ("PanicException", "error")

@@ -1,159 +1,133 @@
-"""Lists every passage of an embedded index with its faults.
-
-Faults are rows without the rows that they belong to, and short codes that no segment contains.
-"""
+"""Lists the passages of an index: with their word codes, or with their faults."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from pathlib import Path
+
+import numpy as np
 
 from hybrid_search.backends.codes_fault import find_codes_fault
-from hybrid_search.backends.embedded import segments, short_codes
-from hybrid_search.backends.embedded.checksums import (
-    CHANGED_CODES,
-    find_content_fault,
-    is_changed,
-)
-from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
-from hybrid_search.backends.embedded.segments import Segment
+from hybrid_search.backends.embedded import short_codes
+from hybrid_search.backends.embedded.codes_file import CodesFile
+from hybrid_search.backends.embedded.record import CHANGED_CONTENT, Record
+from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import LAYERS
-from hybrid_search.backends.types import Fault, IndexSpec, ListedPassage
+from hybrid_search.backends.embedded.snapshot import Snapshot
+from hybrid_search.backends.types import DamagedRowError, Fault, ListedPassage, ScannedPassage
 from hybrid_search.text import word_codes
 from hybrid_search.text.types import WordCodes
 from hybrid_search.text.window_policy import window_bounds
 
-ROWS = """
-SELECT passage, documents.id, coalesce(ordinal, -1), documents.passages, source_hash,
-    coalesce(spans, 0), tokens.passage IS NOT NULL, texts_docsize.id IS NOT NULL, {codes},
-    checksums.content, checksums.codes, documents.metadata, start, layout, c0, c1
-FROM documents
-LEFT JOIN passages USING (document)
-LEFT JOIN tokens USING (passage)
-LEFT JOIN texts_docsize ON texts_docsize.id = passage
-LEFT JOIN texts_content ON texts_content.id = passage
-LEFT JOIN checksums USING (passage)
-ORDER BY documents.document, ordinal"""
+PAGE_PASSAGES = 256
+"""Passages that are read at once: 6 MB of word codes."""
 
-ORPHANS = {
-    "a passage": (
-        "SELECT passage FROM passages WHERE document NOT IN (SELECT document FROM documents)"
-    ),
-    "the word codes of a passage": (
-        "SELECT passage FROM tokens WHERE passage NOT IN (SELECT passage FROM passages)"
-    ),
-    "the text of a passage": (
-        "SELECT id FROM texts_docsize WHERE id NOT IN (SELECT passage FROM passages)"
-    ),
-}
-"""Orphan checks: a kind of row, and the SQL that finds rows of it without a parent."""
+CHANGED_CODES = Fault("codes", "its word codes are not those that were written")
+LOST_CODES = Fault("codes", "its word codes are missing")
 
 
-def iterate_passages(
-    connection: sqlite3.Connection, folder: Path, spec: IndexSpec, *, full: bool
-) -> Iterator[ListedPassage]:
-    """Yield all passages, then all orphans, in one read transaction; `folder` has the segments.
+def read_page(snapshot: Snapshot, after: int, index: str) -> list[ScannedPassage]:
+    """Return `PAGE_PASSAGES` passages with their codes, those whose numbers follow `after`.
+
+    Raises:
+        DamagedRowError: If what is stored of a passage cannot be read.
+    """
+    passages = snapshot.documents.passages
+    first = int(np.searchsorted(passages, after, side="right"))
+    page = passages[first : first + PAGE_PASSAGES].tolist()
+    codes, records = snapshot.read_codes(page), snapshot.records.read_records(page)
+    scanned = []
+    for passage in page:
+        record = records.get(passage)
+        if record is None:
+            raise DamagedRowError(index, None)
+        tokens = codes.get(passage, word_codes.UNREADABLE)
+        scanned.append(
+            ScannedPassage(passage, record.id, record.ordinal, record.start, tokens, passage)
+        )
+    return scanned
+
+
+def iterate_passages(snapshot: Snapshot, *, full: bool) -> Iterator[ListedPassage]:
+    """Yield all passages, those of a document one after the other.
 
     With `full` all word codes are read, and the short codes compared with them.
     """
-    connection.execute("BEGIN")
-    stored_segments = _Segments(connection, folder, spec)
-    rows = connection.execute(ROWS.format(codes="data" if full else "NULL"))
-    for passage, id_, ordinal, count, source_hash, spans, tokens, text, data, *checked in rows:
-        faults: list[Fault] = []
-        row = (id_, ordinal, count, source_hash, spans)
-        if [type(value) for value in row] != [str, int, int, str, int]:
-            known_id = id_ if type(id_) is str else ""
-            what = "its row is damaged: a number or text in it is neither"
-            damage = Fault("orphan" if known_id else "id", what)
-            yield ListedPassage(passage, known_id, -1, 0, "", (damage,))
-            continue
-        if passage is not None:
-            faults += [] if tokens else [Fault("codes", "its word codes are missing")]
-            faults += [] if text else [Fault("text", "its text is missing")]
-        if text:
-            faults += _find_changed_content(id_, ordinal, *checked)
-        if full and is_changed(data, checked[1]):
-            faults.append(CHANGED_CODES)
-        elif tokens:
-            codes = word_codes.read(data) if full else None
-            faults += _find_faults(stored_segments, passage, spans, codes)
-        yield ListedPassage(passage, id_, ordinal, count, source_hash, tuple(faults))
-    for description, query in ORPHANS.items():
-        for (number,) in connection.execute(query):
-            orphan = Fault("orphan", f"{description} ({number}) that belongs to nothing")
-            yield ListedPassage(number, "", -1, 0, "", (orphan,))
+    stored_short_codes = _StoredShortCodes(snapshot)
+    passages = snapshot.documents.passages.tolist()
+    for start in range(0, len(passages), PAGE_PASSAGES):
+        page = passages[start : start + PAGE_PASSAGES]
+        records = snapshot.records.read_records(page)
+        stored = snapshot.read_stored_codes(page)
+        for passage in page:
+            record = records.get(passage)
+            if record is None:
+                yield ListedPassage(passage, "", -1, 0, "", (CHANGED_CONTENT,))
+                continue
+            fault = _find_fault(snapshot, record, stored.get(passage), stored_short_codes, full)
+            yield ListedPassage(
+                passage,
+                record.id,
+                record.ordinal,
+                record.passages,
+                record.source_hash,
+                (fault,) if fault else (),
+            )
 
 
-def _find_changed_content(
-    id_: str, ordinal: int, checksum: int | None, _: int | None, metadata: object, *rest: object
-) -> Iterator[Fault]:
-    """Yield the fault of a passage whose content is not the one that was written."""
-    start, layout, terms, text = rest
-    fault = find_content_fault(id_, metadata, ordinal, start, layout, terms, text, checksum)
-    if fault:
-        yield fault
+def _find_fault(
+    snapshot: Snapshot,
+    record: Record,
+    data: bytes | None,
+    stored_short_codes: _StoredShortCodes,
+    full: bool,
+) -> Fault | None:
+    if not data:
+        is_lost = record.passage in snapshot.lost_passages
+        return LOST_CODES if is_lost else CHANGED_CODES
+    tokens = word_codes.read(data)
+    if full and (fault := find_codes_fault(tokens, snapshot.head.spec.dimension)):
+        return fault
+    why = stored_short_codes.find_fault(record, tokens, full=full)
+    return Fault("vectors", why) if why else None
 
 
-def _find_faults(
-    stored_segments: _Segments, passage: int, spans: int, codes: WordCodes | None
-) -> Iterator[Fault]:
-    """Yield what is wrong with a passage's codes, if they are given, or with its short codes."""
-    codes_fault = (
-        find_codes_fault(codes, stored_segments.spec.dimension) if codes is not None else None
-    )
-    if codes_fault:
-        yield codes_fault
-    elif vectors_fault := stored_segments.find_fault(passage, spans, codes):
-        yield Fault("vectors", vectors_fault)
+class _StoredShortCodes:
+    """The short codes of all files, or what is wrong with those of a file."""
 
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._policy = snapshot.head.spec.policy
+        self._files = [(file, _open(file)) for file in snapshot.files]
 
-class _Segments:
-    """All segments of an index: their short codes, or what is wrong with the file."""
+    def find_fault(self, record: Record, tokens: WordCodes, *, full: bool) -> str | None:
+        """Return why a passage's short codes are not as they should be, or None.
 
-    def __init__(self, connection: sqlite3.Connection, folder: Path, spec: IndexSpec) -> None:
-        self.spec = spec
-        stored_segments = segments.list_segments(connection)
-        segments.find_faults(stored_segments, folder, again=True)
-        self._codes = {segment: self._open(segment, folder) for segment in stored_segments}
-        self._last_sealed = max((segment.last for segment in stored_segments), default=0)
-
-    def _open(self, segment: Segment, folder: Path) -> ShortCodeSearch | str:
-        try:
-            return ShortCodeSearch(segments.open_segment(segment, folder))
-        except DamagedSegmentError as error:
-            return str(error)
-
-    def find_fault(self, passage: int, spans: int, tokens: WordCodes | None) -> str | None:
-        """Return why a passage's short codes are not in a segment as they should be, or None.
-
-        It has some if it has covering windows, whose number is `spans`. With `tokens` its short
-        codes are compared with them, too. A passage newer than all segments has no fault.
+        It has some if it has spans. With `full` they are compared with its word codes, too.
         """
-        if passage > self._last_sealed or not spans:
+        if not len(tokens.norms):
             return None
         codes = next(
-            (
-                codes
-                for segment, codes in self._codes.items()
-                if segment.first <= passage <= segment.last
-            ),
-            "no segment has its short codes",
+            codes for file, codes in self._files if file.first <= record.passage <= file.last
         )
         if isinstance(codes, str):
             return codes
-        stored = codes.find(passage)
+        stored = codes.find(record.passage)
         if stored is None:
-            return "its segment has no short codes of it"
-        if tokens is None:
+            return "its file of codes has no short codes of it"
+        if not full:
             return None
-        windows = len(window_bounds(tokens.counts, self.spec.policy))
-        if windows != spans:
-            return f"it has {spans} covering windows, and its codes give {windows}"
-        layers = zip(
-            LAYERS, stored.layers, short_codes.shorten(passage, tokens).layers, strict=True
-        )
+        windows = len(window_bounds(tokens.counts, self._policy))
+        if windows != record.spans:
+            return f"it has {record.spans} covering windows, and its codes give {windows}"
+        expected = short_codes.shorten(record.passage, tokens)
+        layers = zip(LAYERS, stored.layers, expected.layers, strict=True)
         wrong = sum(short_codes.count_differences(*layer) for layer in layers)
+        wrong += int(not np.array_equal(stored.centroids, expected.centroids))
         return f"{wrong} of its short vectors are not those of its codes" if wrong else None
+
+
+def _open(file: CodesFile) -> ShortCodeSearch | str:
+    try:
+        return ShortCodeSearch(file.read_short_codes())
+    except DamagedFileError as error:
+        return str(error)

@@ -13,8 +13,9 @@ from hybrid_search.backends.embedded.short_codes import (
     Rows,
     ShortCodes,
 )
+from hybrid_search.backends.embedded.word_lists import WordLists
 from hybrid_search.backends.short_vectors import ShortQuery
-from hybrid_search.text.types import Bytes, Codes, Floats, Ints
+from hybrid_search.text.types import Bytes, Codes, Floats
 
 MOST = 0.75
 """Where a larger share of the passages is compared, all are: to copy their codes takes longer."""
@@ -26,6 +27,7 @@ class ShortCodeSearch:
     def __init__(self, codes: ShortCodes) -> None:
         self.codes = codes
         self._starts = [_starts(layer.counts) for layer in codes.layers]
+        self._lists: WordLists | None = None
 
     def __len__(self) -> int:
         """Return the number of passages."""
@@ -42,40 +44,39 @@ class ShortCodeSearch:
             layers.append(
                 LayerCodes(layer.counts[row : row + 1], layer.codes[start : start + count])
             )
-        return ShortCodes(self.codes.passages[row : row + 1], tuple(layers))
+        start = int(self._starts[WORDS][row])
+        centroids = self.codes.centroids[start : start + len(layers[WORDS].codes)]
+        return ShortCodes(self.codes.passages[row : row + 1], tuple(layers), centroids)
+
+    def list_words(self, centroids: int) -> WordLists:
+        """Return the words by their centroids, of which there are so many; listed only once."""
+        if self._lists is None:
+            self._lists = WordLists.from_centroids(self.codes.centroids, centroids)
+        return self._lists
 
     def score_all(self, queries: Sequence[ShortQuery]) -> Floats:
         """Return the `score` of all passages in the first layer."""
         return _score(self.codes.layers[0].codes, self._starts[0], queries[0])
 
-    def has_lists(self, identity: int) -> bool:
-        """Return whether the words are listed by the centroids with this identity."""
-        return self.codes.lists is not None and self.codes.lists.identity == identity
-
-    def list_sizes(self) -> Ints:
-        """Return the number of words of each centroid, int32 ``[centroids]``; [] without lists."""
-        starts = self.codes.lists.starts if self.codes.lists else np.zeros(1, np.int32)
-        sizes: Ints = np.diff(starts)
-        return sizes
-
-    def score_listed(self, queries: Sequence[ShortQuery], centroids: Rows) -> tuple[Rows, Floats]:
+    def score_listed(
+        self, queries: Sequence[ShortQuery], lists: WordLists, centroids: Rows
+    ) -> tuple[Rows, Floats]:
         """Return the passages that have a word in the lists of some centroids, and their cosines.
 
         A cosine is that of the nearest of these words, about, see `score`.
 
         Args:
             queries: The query in each of `LAYERS`.
-            centroids: The numbers of the centroids; these short codes must have their lists.
+            lists: What `list_words` returned.
+            centroids: The numbers of the centroids.
 
         Returns:
             The positions of the passages, ascending, and float32 ``[passages]``.
         """
-        lists, layer = self.codes.lists, self.codes.layers[WORDS]
-        assert lists is not None  # noqa: S101 (only codes that have lists are asked)
         starts = lists.starts[centroids]
         # in the order of the file, which is read faster and puts the words of a passage together
         words = np.sort(lists.words[_ranges(starts, lists.starts[centroids + 1] - starts)])
-        cosines = queries[WORDS].multiply(layer.codes.take(words, axis=0))
+        cosines = queries[WORDS].multiply(self.codes.layers[WORDS].codes.take(words, axis=0))
         owners = np.searchsorted(self._starts[WORDS], words, side="right") - 1
         firsts = np.flatnonzero(np.diff(owners, prepend=-1))
         if not len(firsts):

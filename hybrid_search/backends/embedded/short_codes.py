@@ -20,14 +20,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.short_vectors import Layer, ShortQuery, encode, pack, unpack
 from hybrid_search.text import spans, word_codes
 from hybrid_search.text.types import Bytes, Codes, Floats, WordCodes
-from hybrid_search.text.window_policy import window_vectors_from_sums
+from hybrid_search.text.window_policy import window_bounds, window_vectors_from_sums
 
 Counts = NDArray[np.int32]
 Rows = NDArray[np.intp]
+Centroids = NDArray[np.uint16]
 
 
 LAYERS = (Layer("3/1", 128, 8, 6.0), Layer("1/1", 160, 4, 2.5))
@@ -60,33 +61,18 @@ class LayerCodes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class InvertedLists:
-    """The words of some passages, centroid by centroid.
-
-    Attributes:
-        identity: That of the centroids.
-        starts: int32 ``[centroids + 1]``: where the list of each begins, and the last one ends.
-        words: int32 ``[words]``: positions of words in their layer.
-    """
-
-    identity: int
-    starts: Counts
-    words: Counts
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class ShortCodes:
     """The short codes of some passages, one after the other.
 
     Attributes:
         passages: int64 ``[passages]``: the passages' numbers, ascending.
         layers: One for each of `LAYERS`.
-        lists: All words by their centroids; None in an index that is too small to have any.
+        centroids: uint16 ``[words]``: the centroid of each word, in the codebook of the model.
     """
 
     passages: Numbers
     layers: tuple[LayerCodes, ...]
-    lists: InvertedLists | None = None
+    centroids: Centroids
 
 
 def shorten(passage: int, tokens: WordCodes) -> ShortCodes:
@@ -96,7 +82,9 @@ def shorten(passage: int, tokens: WordCodes) -> ShortCodes:
     for layer in LAYERS:
         codes = encode(window_vectors_from_sums(sums, tokens, layer.policy), layer)
         layers.append(LayerCodes(np.array([len(codes)], np.int32), codes))
-    return ShortCodes(np.array([passage], np.int64), tuple(layers))
+    words = window_bounds(tokens.counts, LAYERS[WORDS].policy)[:, 0]
+    centroids = tokens.centroids[tokens.rows[words]]
+    return ShortCodes(np.array([passage], np.int64), tuple(layers), centroids)
 
 
 def shorten_query(vector: Floats) -> list[ShortQuery]:
@@ -110,17 +98,21 @@ def empty() -> ShortCodes:
         LayerCodes(np.zeros(0, np.int32), pack(np.zeros((0, layer.numbers), np.int8), layer))
         for layer in LAYERS
     )
-    return ShortCodes(np.zeros(0, np.int64), tuple(layers))
+    return ShortCodes(np.zeros(0, np.int64), tuple(layers), np.zeros(0, np.uint16))
 
 
 def join(parts: Sequence[ShortCodes]) -> ShortCodes:
-    """Return the passages of all `parts`, at least one, without lists."""
+    """Return the passages of all `parts`, at least one."""
     layers = []
     for layers_of_parts in zip(*(part.layers for part in parts), strict=True):
         counts = np.concatenate([layer.counts for layer in layers_of_parts])
         codes = np.concatenate([layer.codes for layer in layers_of_parts])
         layers.append(LayerCodes(counts, codes))
-    return ShortCodes(np.concatenate([part.passages for part in parts]), tuple(layers))
+    return ShortCodes(
+        np.concatenate([part.passages for part in parts]),
+        tuple(layers),
+        np.concatenate([part.centroids for part in parts]),
+    )
 
 
 def count_differences(layer: Layer, stored: LayerCodes, expected: LayerCodes) -> int:

@@ -1,126 +1,229 @@
-"""The writer of an embedded index: first SQLite, then the segments, made from its codes."""
+"""The writer of an index: first the file of codes, then tantivy's commit that names it."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hybrid_search.backends.embedded import (
-    commits,
-    head,
-    schema,
-    segments,
-    sql,
-    term_sums,
-    value_sums,
+import tantivy
+
+from hybrid_search.backends.embedded import codes_folder, facts, record
+from hybrid_search.backends.embedded.codes_file import UNFINISHED, CodesBuilder
+from hybrid_search.backends.embedded.failures import describe_damage, translate_errors
+from hybrid_search.backends.embedded.head import Head
+from hybrid_search.backends.embedded.passage_documents import Numbers
+from hybrid_search.backends.embedded.record_reader import DamagedRecordsError, RecordReader
+from hybrid_search.backends.embedded.short_codes import shorten
+from hybrid_search.backends.embedded.versions import (
+    CODES,
+    FIELDS,
+    RECORDS,
+    copy_meta,
+    read_note,
+    remove_index,
+    sweep_versions,
+    write_note,
 )
-from hybrid_search.backends.embedded.segment_builder import SegmentBuilder
 from hybrid_search.backends.embedded.writer_lock import WriterLock
-from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument
-from hybrid_search.errors import InputError
+from hybrid_search.backends.types import Refusal, RejectedDocument
+from hybrid_search.errors import DamagedIndexError, InputError
+from hybrid_search.text import word_codes
+from hybrid_search.text.filters import leaves, new_fields
+from hybrid_search.text.stems import stem_text
 from hybrid_search.text.types import Document, Entry
 
-_log = logging.getLogger(__name__)
+HEAP_BYTES = 50_000_000
+"""What tantivy may gather before it writes a segment; it takes no less than 15 MB."""
 
-SAVEPOINT = "before_the_document"
-"""The savepoint to which an incomplete document is rolled back."""
+
+@dataclass(slots=True, eq=False)
+class OpenDocument:
+    """A document whose last passage has not been written yet.
+
+    `first` is the number of its first passage, `fields` are those of the index before it.
+    """
+
+    id: str
+    first: int
+    codes_before: int
+    fields_before: dict[str, str]
+    records: list[tantivy.Document] = field(default_factory=list)
 
 
 class EmbeddedWriter:
-    """Writes the SQLite file at `path` and the segments in `folder`; closing releases `lock`.
+    """Writes a version of the index in `folder`; closing it releases `lock`, if there is one.
 
     `read_source_hashes` may be called from another thread than the other methods: it reads what was
-    committed, on a connection of its own. Unless it `keeps_empty`, an index that has no document at
-    the end is removed.
+    committed. Unless it `keeps_empty`, an index that has no document at the end is removed.
     """
 
     def __init__(
-        self, path: Path, folder: Path, spec: IndexSpec, lock: WriterLock, *, keeps_empty: bool
+        self, folder: Path, current: Head, lock: WriterLock | None, *, keeps_empty: bool
     ) -> None:
-        self._path, self._folder, self._lock = path, folder, lock
+        self._index_folder, self._head, self._lock = folder, current, lock
         self._keeps_empty = keeps_empty
-        self._connection, self._reader = schema.connect(path), schema.connect(path)
-        self._document: int | None = None
-        self._segment_builder = SegmentBuilder(self._connection, folder, spec)
-        with schema.translate_errors(path):
-            with schema.transaction(self._connection):
-                head.mend(self._connection, path)
-                if term_sums.read_coverage(self._connection) is None:
-                    value_sums.make(self._connection)
-                    term_sums.make(self._connection)
-            self._segment_builder.repair()
-            if lost := commits.find_lost(path, self._connection):
-                _log.warning("%s", lost)
+        self._version = current.version_folder(folder)
+        self._records_folder = self._version / RECORDS
+        self._codes_folder = self._version / CODES
+        with translate_errors(folder):
+            if lock is not None:
+                sweep_versions(folder, current)
+            self._reader = self._read()
+            self._writer = self._open_writer()
+            self._next = 1 + max(self._find_last(), codes_folder.find_last(self._codes_folder))
+            self._mend()
+        noted = read_note(self._version, FIELDS) or {}
+        self._fields = {**noted, **self._reader.list_fields()}
+        self._builder = self._new_builder()
+        self._open: OpenDocument | None = None
+        self._commits = 0
+        self._written: dict[str, Document] = {}
+        """The documents that the next commit makes visible, by their ids."""
+
+    def _read(self) -> RecordReader:
+        try:
+            return RecordReader(self._records_folder)
+        except DamagedRecordsError as error:
+            raise DamagedIndexError(describe_damage(self._index_folder, str(error))) from error
+
+    def _open_writer(self) -> tantivy.IndexWriter:
+        return tantivy.Index.open(str(self._records_folder)).writer(HEAP_BYTES, 1)
+
+    def _find_last(self) -> int:
+        passages = self._list_alive()
+        return int(passages[-1]) if len(passages) else 0
+
+    def _list_alive(self) -> Numbers:
+        return self._reader.list_numbers(record.PASSAGE)
+
+    def _mend(self) -> None:
+        """Write files with damaged short codes again, and sweep up what a killed writer left."""
+        alive = self._list_alive()
+        dimension = self._head.spec.dimension
+        codes_folder.mend(self._codes_folder, alive, self._head.identity, dimension)
+        codes_folder.sweep(self._codes_folder, alive)
+
+    def _new_builder(self) -> CodesBuilder:
+        return CodesBuilder(self._codes_folder / UNFINISHED, self._head.identity)
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the source hashes of those documents of `ids` that are completely indexed."""
-        with schema.translate_errors(self._path):
-            return sql.read_source_hashes(self._reader, ids)
+        reader = self._reader
+        first = tantivy.Query.term_query(reader.index.schema, record.ORDINAL, 0)
+        hashes: dict[str, str] = {}
+        with translate_errors(self._index_folder):
+            for start in range(0, len(ids), 500):
+                block = reader.match_any(record.ID, ids[start : start + 500])
+                found = reader.find_records(facts.all_of([first, block]))
+                hashes |= {item.id: item.source_hash for item in found}
+        return hashes
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Write passages; a transaction ends only between documents, so nobody sees half of one.
+        """Write passages; a commit comes only between documents, so nobody sees half of one.
 
         Returns:
             The documents whose metadata does not fit the index's fields.
         """
-        with schema.translate_errors(self._path):
-            if not self._connection.in_transaction:
-                self._connection.execute("BEGIN IMMEDIATE")
-            open_document = entries[-1].document if entries and not entries[-1].is_last else None
-            refusals = [
-                refusal
-                for entry in entries
-                if (refusal := self._insert_entry(entry, open_document))
-            ]
+        with translate_errors(self._index_folder):
+            refusals = [refusal for entry in entries if (refusal := self._add(entry))]
             if entries and entries[-1].is_last:
                 self._commit()
         return refusals
 
+    def _add(self, entry: Entry) -> Refusal | None:
+        if entry.passage.ordinal == 0:
+            try:
+                self._begin(entry.document)
+            except InputError as error:
+                self._open = None
+                return Refusal(entry.document, str(error), error.detail)
+        if self._open is not None:
+            self._add_passage(self._open, entry)
+            if entry.is_last:
+                self._end(self._open, entry.document)
+        return None
+
+    def _begin(self, document: Document) -> None:
+        before = dict(self._fields)
+        find_user = partial(self._find_field_user, document.id)
+        self._fields |= new_fields(before, document.metadata, find_user, can_free=True)
+        self._open = OpenDocument(document.id, self._next, len(self._builder), before)
+
+    def _add_passage(self, opened: OpenDocument, entry: Entry) -> None:
+        number, self._next = self._next, self._next + 1
+        has_spans = len(entry.tokens.norms) > 0
+        codes = shorten(number, entry.tokens) if has_spans else None
+        data = word_codes.to_bytes(entry.tokens)
+        self._builder.add(number, opened.first, entry.document.id, data, codes)
+        terms = stem_text(entry.text, entry.tokens.words)
+        made = record.make_record(entry, number, opened.first)
+        opened.records.append(record.to_document(made, terms))
+
+    def _end(self, opened: OpenDocument, document: Document) -> None:
+        self._writer.delete_documents_by_term(record.ID, document.id)
+        for made in opened.records:
+            self._writer.add_document(made)
+        self._written[document.id] = document
+        self._open = None
+
     def _commit(self) -> None:
-        count = commits.raise_count(self._connection)
-        term_sums.update(self._connection)
-        self._connection.execute("COMMIT")
-        self._lock.write(commits.format_mark(count))
-        self._segment_builder.grow()
+        """Make durable what was written: the codes first, since a commit names their passages."""
+        if len(self._builder):
+            first, last = self._builder.passages[0], self._builder.passages[-1]
+            self._builder.seal(self._codes_folder, first, last)
+            self._builder = self._new_builder()
+        self._writer.commit()
+        copy_meta(self._version)
+        write_note(self._version, FIELDS, self._fields)
+        self._written.clear()
+        self._reader = self._read()
+        self._commits += 1
+        if self._commits % codes_folder.FEW_FILES == 0:
+            self._compact()
+
+    def _compact(self) -> None:
+        alive = self._list_alive()
+        dimension = self._head.spec.dimension
+        codes_folder.compact(self._codes_folder, alive, self._head.identity, dimension)
+        codes_folder.sweep(self._codes_folder, alive)
+
+    def _find_field_user(self, except_id: str, name: str, kind: str) -> str | None:
+        """Return the id of another document that has a value of a field, or in an object of it."""
+        is_object = kind == "object"
+        for document in self._written.values():
+            for path, _, value in leaves(document.metadata):
+                is_used = path.startswith(f"{name}.") if is_object else path == name
+                if is_used and value is not None and document.id != except_id:
+                    return document.id
+        reader, replaced = self._reader, [except_id, *self._written]
+        found = facts.build_field_query(reader.index, name, is_object=is_object)
+        others = facts.all_but(reader.match_any(record.ID, replaced))
+        users = reader.find_records(facts.all_of([found, others]), 1)
+        return users[0].id if users else None
 
     def abandon(self) -> None:
-        """Undo the unfinished document, if there is one, and commit those before it."""
-        with schema.translate_errors(self._path):
-            if self._document is not None:
-                self._connection.execute(f"ROLLBACK TO {SAVEPOINT}")
-                self._document = None
-            if self._connection.in_transaction:
+        """Forget the unfinished document, if there is one, and commit those before it."""
+        with translate_errors(self._index_folder):
+            if self._open is not None:
+                self._builder.cut(self._open.codes_before)
+                self._fields = self._open.fields_before
+                self._open = None
+            if self._written:
                 self._commit()
-
-    def _insert_entry(self, entry: Entry, open_document: Document | None) -> Refusal | None:
-        if entry.passage.ordinal == 0:
-            # Only this document needs a savepoint: each one makes FTS5 write out its buffer.
-            if entry.document is open_document:
-                self._connection.execute(f"SAVEPOINT {SAVEPOINT}")
-            try:
-                head.learn_fields(self._connection, entry.document)
-            except InputError as error:
-                self._document = None
-                return Refusal(entry.document, str(error), error.detail)
-            self._document = sql.insert_document(self._connection, entry)
-        if self._document is not None:
-            sql.insert_passage(self._connection, self._document, entry)
-        if entry.is_last:
-            self._document = None
-        return None
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents, and return how many of `ids` existed."""
-        with schema.translate_errors(self._path):
-            with schema.transaction(self._connection):
-                deleted = sql.delete_documents(self._connection, ids)
-                count = commits.raise_count(self._connection)
-                term_sums.update(self._connection)
-            self._lock.write(commits.format_mark(count))
-        return deleted
+        existing = self.read_source_hashes(list(dict.fromkeys(ids)))
+        with translate_errors(self._index_folder):
+            for document_id in existing:
+                self._writer.delete_documents_by_term(record.ID, document_id)
+            if existing:
+                self._commit()
+        return len(existing)
 
     def note(self, rejected: Sequence[RejectedDocument]) -> None:
         """Do nothing: rejected documents are only in the rejects file."""
@@ -134,27 +237,20 @@ class EmbeddedWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        is_kept = True
         try:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            if kind is None:
-                with schema.translate_errors(self._path):
-                    self._segment_builder.finish()
-                    self._lock.write(commits.format_mark(commits.read_count(self._connection)))
+            with translate_errors(self._index_folder):
+                if kind is None:
+                    self.abandon()
+                    self._compact()
+                    self._writer.wait_merging_threads()
+                    copy_meta(self._version)
+                    self._reader = self._read()
+                is_kept = self._keeps_empty or len(self._reader) > 0
         finally:
-            is_kept = self._keeps_empty or sql.has_documents(self._connection)
-            self._reader.close()
-            schema.close_writer(self._connection)
-            if is_kept:
+            self._builder.discard()
+            del self._writer
+            if self._lock is not None and is_kept:
                 self._lock.release()
-            else:
-                remove_files(self._path, self._folder, self._lock)
-
-
-def remove_files(path: Path, folder: Path, lock: WriterLock) -> None:
-    """Remove all files of a closed index, and release its lock."""
-    left = segments.remove_folder(folder)
-    schema.remove(path)
-    lock.remove()
-    if left:
-        _log.warning("index %r is deleted, but %s, and was left as it is", path.stem, left)
+            elif self._lock is not None:
+                remove_index(self._index_folder, self._lock)

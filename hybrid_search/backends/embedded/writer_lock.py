@@ -15,7 +15,7 @@ class WriterLock:
     """Ensures that an index has one writer, across processes.
 
     It is the system's lock on a file of its own, released when the process dies. Whether it is
-    locked does not depend on what the file holds: the number of the last commit (`commits`).
+    locked does not depend on what the file holds.
 
     Raises:
         IndexBusyError: If another process has the lock.
@@ -60,12 +60,6 @@ class WriterLock:
         with suppress(PermissionError):  # Windows removes no open file, and an empty one can stay
             self._path.unlink(missing_ok=True)
         self.release()
-
-    def write(self, data: bytes) -> None:
-        """Let the file hold `data`, in place of what it held."""
-        os.lseek(self._descriptor, 0, os.SEEK_SET)
-        os.write(self._descriptor, data)
-        os.ftruncate(self._descriptor, len(data))
 
     def release(self) -> None:
         """Let the next writer in."""

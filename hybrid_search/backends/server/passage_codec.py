@@ -11,9 +11,9 @@ import numpy as np
 import orjson
 import pybase64
 
-from hybrid_search.backends.highlight_markers import parse_marks, strip_marks
 from hybrid_search.backends.server import short_codes
 from hybrid_search.backends.server.graph_vectors import GraphVectors
+from hybrid_search.backends.server.highlight_markers import parse_marks, strip_marks
 from hybrid_search.backends.server.short_codes import ShortCodes
 from hybrid_search.backends.turn_layout import build_layout, read_speakers
 from hybrid_search.backends.types import IndexSpec, Key, PassageContent, StoredPassage

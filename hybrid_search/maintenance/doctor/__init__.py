@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from hybrid_search.backends import FOLDERS
 from hybrid_search.config import Settings
 from hybrid_search.errors import UsageError
 from hybrid_search.maintenance.doctor import embedded, machine, model, server
@@ -69,7 +68,7 @@ def _store_checks(settings: Settings, index: str) -> Sequence[tuple[str, Checks]
     scheme, _, path = settings.url.partition(":")
     if scheme.endswith(("http", "https")):
         return (("server", partial(server.checks, settings, index)),)
-    if scheme in FOLDERS:
+    if scheme == "embedded":
         return (
             ("store", partial(embedded.checks, path)),
             ("index", partial(model.index, settings, index)),

@@ -33,6 +33,6 @@ def checks(path: str) -> Iterator[Check]:
             "free some space: an ingest stops when the disk is full; the same command resumes it",
         )
     elif free < LOW_SPACE:
-        yield warning("store", finding, "free some space: 1,000 words take about half a megabyte")
+        yield warning("store", finding, "free some space: 1,000 words take about 0.25 MB")
     else:
         yield ok("store", finding)

@@ -152,15 +152,11 @@ class Verification:
 def _remedy(index: str, document_id: str, fault: Fault) -> str:
     if fault.kind == "file":  # what was copied out of it is damaged again
         return f"check the disk, and ingest again after hybrid-search delete --index {index} --yes"
-    if fault.kind == "commits":
-        return "the next ingest ends this warning"
-    if fault.kind == "id":  # no command can name its document
+    if not document_id:  # no command can name its document
         return (
             "restore the index from a backup, or delete it and ingest again, after "
             f"hybrid-search delete --index {index} --yes"
         )
-    if not document_id:
-        return "it only takes space, and no search finds it: a new index is free of it"
     return (
         "ingest it again, after "
         f"hybrid-search delete --index {index} -- {document_id!r} (unchanged, it would be skipped)"

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hybrid_search.backends.embedded.readers import Turns
-from hybrid_search.backends.tantivy_store import head
-from hybrid_search.backends.tantivy_store.failures import describe_damage, translate_errors
-from hybrid_search.backends.tantivy_store.record_reader import META, DamagedRecordsError
-from hybrid_search.backends.tantivy_store.snapshot import Snapshot
-from hybrid_search.backends.tantivy_store.versions import RECORDS
+from hybrid_search.backends.embedded import head
+from hybrid_search.backends.embedded.failures import describe_damage, translate_errors
+from hybrid_search.backends.embedded.head import Head
+from hybrid_search.backends.embedded.record_reader import META, DamagedRecordsError
+from hybrid_search.backends.embedded.snapshot import Snapshot
+from hybrid_search.backends.embedded.turns import Turns
+from hybrid_search.backends.embedded.versions import RECORDS
 from hybrid_search.errors import DamagedIndexError, IndexMissingError
 from hybrid_search.system import available_cores
 
@@ -65,17 +66,16 @@ class Snapshots:
                 raise DamagedIndexError(describe_damage(folder, str(error))) from error
 
     def _open(self, folder: Path) -> Snapshot:
+        latest = self._latest.get(folder)
+        if latest and latest[0] == _find_state(folder, latest[1].head):
+            return latest[1]
         current = head.read_head(folder)
         if current is None:
             raise IndexMissingError(
                 f"index {folder.stem!r} was deleted while it was queried, or its creation was "
                 "interrupted: ingest into it again"
             )
-        records = current.version_folder(folder) / RECORDS
-        state = tuple(_identify(path) for path in (folder / head.NAME, records / META))
-        latest = self._latest.get(folder)
-        if latest and latest[0] == state:
-            return latest[1]
+        state = _find_state(folder, current)
         earlier = latest[1] if latest and latest[1].head == current else None
         snapshot = Snapshot(folder, current, earlier)
         self._latest[folder] = state, snapshot
@@ -87,6 +87,12 @@ class Snapshots:
             self._latest.clear()
         else:
             self._latest.pop(folder, None)
+
+
+def _find_state(folder: Path, current: Head) -> State:
+    """Return what changes with each commit of an index that has this head."""
+    records = current.version_folder(folder) / RECORDS
+    return _identify(folder / head.NAME), _identify(records / META)
 
 
 def _identify(path: Path) -> tuple[int, ...]:

@@ -11,8 +11,8 @@ from typing import Any
 import tantivy
 
 from hybrid_search.backends.crc import crc32
-from hybrid_search.backends.tantivy_store.facts import FIELD as FACTS
-from hybrid_search.backends.tantivy_store.facts import list_facts
+from hybrid_search.backends.embedded.facts import FIELD as FACTS
+from hybrid_search.backends.embedded.facts import list_facts
 from hybrid_search.backends.turn_layout import build_layout, read_speakers
 from hybrid_search.backends.types import Fault, PassageContent
 from hybrid_search.text.filters import leaves

@@ -13,22 +13,21 @@ import numpy as np
 import tantivy
 from numpy.typing import NDArray
 
-from hybrid_search.backends.embedded.near_passages import SearchedSegments, propose
-from hybrid_search.backends.embedded.number_columns import Numbers
-from hybrid_search.backends.embedded.passage_documents import PassageDocuments
+from hybrid_search.backends.embedded import codes_folder, facts, record
+from hybrid_search.backends.embedded.codes_file import CodesFile
+from hybrid_search.backends.embedded.head import Head
+from hybrid_search.backends.embedded.near_passages import SearchedFiles, propose
+from hybrid_search.backends.embedded.passage_documents import Numbers, PassageDocuments
+from hybrid_search.backends.embedded.record_reader import DamagedRecordsError, RecordReader
+from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import ShortCodes
-from hybrid_search.backends.tantivy_store import codes_folder, facts, record
-from hybrid_search.backends.tantivy_store.codes_file import CodesFile
-from hybrid_search.backends.tantivy_store.head import Head
-from hybrid_search.backends.tantivy_store.record_reader import DamagedRecordsError, RecordReader
-from hybrid_search.backends.tantivy_store.sealed_file import DamagedFileError
-from hybrid_search.backends.tantivy_store.versions import CODES, FIELDS, RECORDS, read_note
+from hybrid_search.backends.embedded.versions import CODES, FIELDS, RECORDS, read_note
 from hybrid_search.backends.turn_layout import find_turns
 from hybrid_search.backends.types import Request
-from hybrid_search.text import word_codes
+from hybrid_search.text import codebook, word_codes
 from hybrid_search.text.filters import Condition
-from hybrid_search.text.types import Floats, WordCodes
+from hybrid_search.text.types import Codebook, Floats, WordCodes
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +36,12 @@ MOST_FILTERS = 16
 
 TRIES = 5
 """How often the files of codes are listed that are merged at the same moment."""
+
+LISTED_PASSAGES = 16384
+"""In an index with more passages than these the words of the nearest centroids are compared first.
+
+In a smaller one the windows of all passages are compared about as soon.
+"""
 
 WINDOWS_RANKED = 4
 """How many times the window is ranked first; more if that holds too few documents."""
@@ -146,15 +151,38 @@ class Snapshot:
         noted = read_note(self._folder, FIELDS) or {}
         return dict(sorted({**noted, **self.records.list_fields()}.items()))
 
+    def find_places(self, passages: Sequence[int]) -> dict[int, tuple[str, int]]:
+        """Return the document id and the ordinal of those of `passages` that are here.
+
+        The passages of a document have numbers in a row, and the first is the document's. Its id is
+        in the file of codes; only where that is lost the record is read.
+        """
+        places: dict[int, tuple[str, int]] = {}
+        files = self._find_files_of(passages)
+        documents = self.documents.find(passages).tolist()
+        for passage, document, file in zip(passages, documents, files, strict=True):
+            if document >= 0:
+                name = file.ids.get(document) if file else None
+                places[passage] = name or self._read_id(passage), passage - document
+        return places
+
+    def _read_id(self, passage: int) -> str:
+        (found,) = self.records.read_records([passage]).values()
+        return found.id if found else ""
+
+    def _find_files_of(self, passages: Sequence[int]) -> list[CodesFile | None]:
+        """Return for each passage the file whose range it is in."""
+        lasts = [file.last for file in self.files]
+        rows = np.searchsorted(np.array(lasts, np.int64), np.array(passages, np.int64)).tolist()
+        return [self.files[row] if row < len(lasts) else None for row in rows]
+
     # Codes
 
     def read_stored_codes(self, passages: Sequence[int]) -> dict[int, bytes]:
         """Return the word codes of those of `passages` that are here; b"" for damaged ones."""
-        lasts = np.array([file.last for file in self.files], np.int64)
         stored: dict[int, bytes] = {}
-        for passage in passages:
-            row = int(np.searchsorted(lasts, passage))
-            data = self.files[row].read(passage) if row < len(lasts) else None
+        for passage, file in zip(passages, self._find_files_of(passages), strict=True):
+            data = file.read(passage) if file else None
             if data is not None:
                 stored[passage] = data
         if len(stored) < len(passages):
@@ -239,19 +267,27 @@ class Snapshot:
         alive = self.documents.passages
         return [np.isin(search.codes.passages, alive) for search in self._list_searches()]
 
+    @property
+    def _codebook(self) -> Codebook | None:
+        """The codebook of the index, None if that has no centroids."""
+        spec = self.head.spec
+        used = codebook.find_by_name(spec.codebook, spec.dimension)
+        return used if used.packed is not None else None
+
     def find_near(
         self, vector: Floats, least: int, least_documents: int, allowed: Numbers | None
     ) -> Numbers:
         """Return the passages that seem nearest to `vector`, see `near_passages.propose`."""
         searches = self._list_searches()
         usable = self._alive
+        used = self._codebook if allowed is None and len(self) > LISTED_PASSAGES else None
         if allowed is not None:
             usable = [
                 alive & np.isin(search.codes.passages, allowed)
                 for search, alive in zip(searches, usable, strict=True)
             ]
-        segments = SearchedSegments(searches, usable, None)
-        return propose(segments, vector, least, least_documents, self.documents)
+        files = SearchedFiles(searches, usable, used)
+        return propose(files, vector, least, least_documents, self.documents)
 
     # What is stored
 

@@ -12,10 +12,10 @@ from typing import Any
 import tantivy
 
 from hybrid_search.backends.crc import crc32
+from hybrid_search.backends.embedded import codes_folder, head, record
+from hybrid_search.backends.embedded.head import Head
+from hybrid_search.backends.embedded.record_reader import META
 from hybrid_search.backends.embedded.writer_lock import WriterLock
-from hybrid_search.backends.tantivy_store import codes_folder, head, record
-from hybrid_search.backends.tantivy_store.head import Head
-from hybrid_search.backends.tantivy_store.record_reader import META
 from hybrid_search.private_files import create_file, create_folder
 
 _log = logging.getLogger(__name__)

@@ -16,15 +16,13 @@ from typing import Any
 
 import numpy as np
 import tantivy
-from numpy.typing import NDArray
 
 from hybrid_search.backends.crc import crc32
-from hybrid_search.backends.tantivy_store import facts, record
-from hybrid_search.backends.tantivy_store.record import Record
+from hybrid_search.backends.embedded import facts, record
+from hybrid_search.backends.embedded.passage_documents import Numbers
+from hybrid_search.backends.embedded.record import Record
 from hybrid_search.text.filters import Scalar, widen
 from hybrid_search.text.stems import count_stems
-
-Numbers = NDArray[np.int64]
 
 META = "meta.json"
 PARTS = ("idx", "pos", "term", "store", "fast", "fieldnorm")

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_search.backends.embedded.number_columns import Numbers
-from hybrid_search.backends.tantivy_store import codes_file
-from hybrid_search.backends.tantivy_store.codes_file import UNFINISHED, CodesFile, merge, range_of
-from hybrid_search.backends.tantivy_store.sealed_file import DamagedFileError
+from hybrid_search.backends.embedded import codes_file
+from hybrid_search.backends.embedded.codes_file import UNFINISHED, CodesFile, merge, range_of
+from hybrid_search.backends.embedded.passage_documents import Numbers
+from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 
 _log = logging.getLogger(__name__)
 

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from hybrid_search.backends.crc import crc32
 from hybrid_search.backends.embedded import short_codes
-from hybrid_search.backends.embedded.number_columns import Numbers
-from hybrid_search.backends.embedded.short_codes import LAYERS, LayerCodes, ShortCodes
-from hybrid_search.backends.tantivy_store.sealed_file import (
+from hybrid_search.backends.embedded.passage_documents import Numbers
+from hybrid_search.backends.embedded.sealed_file import (
     DamagedFileError,
     SealedFile,
     SealedFileWriter,
 )
+from hybrid_search.backends.embedded.short_codes import LAYERS, WORDS, LayerCodes, ShortCodes
 from hybrid_search.text import word_codes
 from hybrid_search.text.types import WordCodes
 
@@ -95,6 +95,7 @@ class CodesBuilder:
             for number, layer in enumerate(codes.layers):
                 file.add(f"counts {number}", layer.counts)
                 file.add(f"codes {number}", layer.codes)
+            file.add("centroids", codes.centroids)
             path = folder / name_of(first, last)
             file.seal(path, {"identity": self.identity})
         return path
@@ -193,7 +194,8 @@ class CodesFile:
             LayerCodes(self._sealed.read(f"counts {number}"), self._sealed.read(f"codes {number}"))
             for number in range(len(LAYERS))
         )
-        return ShortCodes(self._sealed.read("short passages"), layers)
+        centroids = self._sealed.read("centroids")
+        return ShortCodes(self._sealed.read("short passages"), layers, centroids)
 
     def shorten_again(self, dimension: int) -> ShortCodes:
         """Return the short codes of its passages, made from those word codes that are sound."""
@@ -252,4 +254,6 @@ def _split(codes: ShortCodes) -> Iterator[ShortCodes]:
         for layer, own_ends in zip(codes.layers, ends, strict=True):
             count, end = layer.counts[row : row + 1], int(own_ends[row])
             layers.append(LayerCodes(count, layer.codes[end - int(count[0]) : end]))
-        yield ShortCodes(codes.passages[row : row + 1], tuple(layers))
+        end = int(ends[WORDS][row])
+        centroids = codes.centroids[end - len(layers[WORDS].codes) : end]
+        yield ShortCodes(codes.passages[row : row + 1], tuple(layers), centroids)
