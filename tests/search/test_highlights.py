@@ -267,10 +267,6 @@ def test_of_several_phrases_the_one_that_found_the_hit_is_highlighted(
     assert highlighted_words(hits["twice"], TEXTS_BY_ID["twice"]) == ["refund"] * 3
 
 
-def test_a_phrase_given_twice_is_highlighted_as_once(filled_client: Client) -> None:
-    assert hits_by_id(filled_client, ["refund", "refund"]) == hits_by_id(filled_client, "refund")
-
-
 @pytest.mark.parametrize(
     "phrase",
     [

@@ -70,8 +70,14 @@ def filled_client(module_url: str, tmp_path_factory: pytest.TempPathFactory) -> 
             yield client
 
 
-def list_rows(result: Result) -> list[tuple[str, int, float]]:
-    return [(hit.id, hit.passage, round(hit.score, 5)) for hit in result]
+Row = tuple[str, int, float, tuple[int, ...]]
+
+
+def list_rows(result: Result) -> list[Row]:
+    return [
+        (hit.id, hit.passage, round(hit.score, 5), tuple(span.start for span in hit.spans))
+        for hit in result
+    ]
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -88,6 +94,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "a least score": {"min_score": 0.2},
     "a least probability": {"min_probability": 0.01},
     "a sort": {"sort": "-number"},
+    "a sort of passages": {"sort": "id", "group_by": "passage"},
     "facets": {"facets": ["number"]},
 }
 
