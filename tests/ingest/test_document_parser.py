@@ -93,6 +93,14 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
         {"tickets": [{"id": 1, "text": "x"}]},
         "no id: if the list in the object has the documents, take it out: jq '.[]' FILE",
     ),
+    "a list as id": (
+        {"id": [7], "text": "x"},
+        "id must be a text or a whole number, and is a list (id is [7])",
+    ),
+    "a list as text": (
+        {"id": "a", "text": ["x"]},
+        "text must be a text or a whole number, and is a list (text is ['x'])",
+    ),
     "a number with decimals as id": (
         {"id": 5.5, "text": "x"},
         "id must be a text or a whole number (id is 5.5)",

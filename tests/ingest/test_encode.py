@@ -100,7 +100,7 @@ def make_long_document(bad: int | None, word: str = "parcel") -> dict[str, Any]:
     return {"id": "long", "turns": turns}
 
 
-@pytest.mark.parametrize("block", [1, 2, 3, 4, 64])
+@pytest.mark.parametrize("block", [1, 3, 64])
 @pytest.mark.parametrize("bad", [0, 2, 4])
 def test_only_the_document_with_that_text_is_refused(
     empty_url: str, block: int, bad: int, monkeypatch: pytest.MonkeyPatch
@@ -124,10 +124,8 @@ def test_only_the_document_with_that_text_is_refused(
         assert (summary.documents, summary.failed, summary.passages) == (4, 2, 4)
         assert read_rejects() == dict.fromkeys((3, 5), "the encoder fails at this text: ValueError")
         description = backend.describe_index("calls")
-        assert (description.documents, description.passages) == (
-            6,
-            10,
-        )  # the older version of the long one is as it was
+        # the older version of the long one is as it was
+        assert (description.documents, description.passages) == (6, 10)
         assert set(bm25_scores(backend, "older")) == {"long", "d9"}
         assert set(bm25_scores(backend, "parcel")) == {"d1", "d2", "d3", "d5"}
         again = ingest_documents(backend, TinyEncoder(), documents)
