@@ -275,10 +275,7 @@ ERRORS: dict[str, tuple[list[str], str]] = {
         ["ingest", "--index", "../calls"],
         "index name '../calls' must begin with",
     ),
-    "alpha 2": (
-        ["query", "x", "--alpha", "2"],
-        "alpha is 2.0: it must be a number from 0 to 1",
-    ),
+    "alpha 2": (["query", "x", "--alpha", "2"], "alpha is 2.0: it must be a number from 0 to 1"),
     "a huge size": (
         ["query", "x", "--size", "99999999999999999999"],
         "size is 99999999999999999999: it must be an integer from 1 to 10,000",

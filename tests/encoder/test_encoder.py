@@ -234,13 +234,11 @@ def test_an_over_long_text_has_one_vector_a_token_and_true_offsets(
     starts, ends = encoding.offsets.T
     assert np.all(starts < ends) and np.all(ends[:-1] <= starts[1:])
     covered = "".join(text[start:end] for start, end in encoding.offsets)
-    assert covered == "".join(
-        text.split()
-    )  # no character is lost between two windows, none is there twice
+    # no character is lost between two windows, none is there twice
+    assert covered == "".join(text.split())
     lengths = np.linalg.norm(encoding.vectors, axis=1)
-    assert (
-        lengths.min() > 0.5 and lengths.max() < 30
-    )  # every row was written: .9 to 13 was measured
+    # every row was written: .9 to 13 was measured
+    assert lengths.min() > 0.5 and lengths.max() < 30
 
 
 def test_an_over_long_text_is_read_in_windows_from_its_first_token_to_its_last(
@@ -394,10 +392,7 @@ def test_a_file_that_is_none_of_its_kind_is_named_whatever_its_digest(
     tmp_path: Path, name: str
 ) -> None:
     digests = {**read(SHIPPED).sha256, name: hashlib.sha256(b"nonsense").hexdigest()}
-    changed = {
-        re.sub(r"\W", "_", name): b"nonsense",
-        "encoder_json": settings_json(sha256=digests),
-    }
+    changed = {re.sub(r"\W", "_", name): b"nonsense", "encoder_json": settings_json(sha256=digests)}
     assert f"{name} cannot be" in refusal_message(copy_model_folder(tmp_path / "model", **changed))
 
 

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytestmark = [
-    pytest.mark.export,
-    pytest.mark.filterwarnings("ignore"),  # torch's exporter warns of its own future
-]
+# torch's exporter warns of its own future
+pytestmark = [pytest.mark.export, pytest.mark.filterwarnings("ignore")]
 
 torch = pytest.importorskip("torch", reason="the extra [export] is not installed: make test-export")
 transformers = pytest.importorskip("transformers")
@@ -61,9 +59,8 @@ def test_a_local_folder_is_exported_and_the_product_runs_it(
     assert settings["parity"]["float32"]["min"] >= 0.999  # the gate for float32
     encoder = OnnxEncoder(tmp_path / "out", device="cpu")
     assert encoder.info.dimension == 32
-    long = encoder.encode(["word " * 400])[
-        0
-    ]  # over the 128 pieces that the model takes: read in windows
+    # over the 128 pieces that the model takes: read in windows
+    long = encoder.encode(["word " * 400])[0]
     assert long.vectors.shape == (400, 32)
 
 

@@ -18,10 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytestmark = [
-    pytest.mark.export,
-    pytest.mark.filterwarnings("ignore"),  # torch's exporter warns of its own future
-]
+# torch's exporter warns of its own future
+pytestmark = [pytest.mark.export, pytest.mark.filterwarnings("ignore")]
 
 torch = pytest.importorskip("torch", reason="the extra [export] is not installed: make test-export")
 transformers = pytest.importorskip("transformers")
@@ -92,9 +90,8 @@ def test_distillation_and_relations_by_hand() -> None:
         torch.tensor([[3.0, 4.0], [0.0, 2.0]]),
         torch.tensor([[1.0, 0.0], [0.0, 1.0]]),
     )
-    assert losses.distillation(student, teacher).item() == pytest.approx(
-        (0.4 + 0.0) / 2
-    )  # cosines 0.6 and 1
+    # cosines 0.6 and 1
+    assert losses.distillation(student, teacher).item() == pytest.approx((0.4 + 0.0) / 2)
     relations = torch.tensor([[0.5], [0.5]])  # the student's are 0.6 and 0
     relational_loss = losses.relational(student, torch.tensor([[7.0, 0.0]]), relations)
     assert relational_loss.item() == pytest.approx((0.1**2 + 0.5**2) / 2)
@@ -118,10 +115,8 @@ def test_the_best_span_by_hand() -> None:
     assert bounds.tolist() == [[[0, 2]]]  # the mean (.5, .5) has the query's direction
     assert cosine.item() == pytest.approx(1.0)
     cosine, bounds = losses.best_span(query, tokens, every, 1)
-    assert (bounds.tolist(), cosine.item()) == (
-        [[[0, 1]]],
-        pytest.approx(math.sqrt(0.5)),
-    )  # two are equal: the first
+    # two are equal: the first
+    assert (bounds.tolist(), cosine.item()) == ([[[0, 1]]], pytest.approx(math.sqrt(0.5)))
     cosine, bounds = losses.best_span(query, tokens, torch.tensor([[False, True, True]]), 3)
     assert (bounds.tolist(), cosine.item()) == ([[[1, 2]]], pytest.approx(math.sqrt(0.5)))
     cosine, bounds = losses.best_span(query, tokens, torch.zeros(1, 3, dtype=torch.bool), 3)
@@ -437,9 +432,8 @@ def test_an_echo_is_words_of_a_clause_in_their_order() -> None:
         echo = composer.echo(passage, random).split()
         clause_iterators = [iter(clause) for clause in clauses]
         assert echo
-        assert any(
-            all(word in words for word in echo) for words in clause_iterators
-        )  # an iterator: in order, none twice
+        # an iterator: in order, none twice
+        assert any(all(word in words for word in echo) for words in clause_iterators)
         lengths.add(len(echo))
     assert len(lengths) > 3
     assert composer.echo(compose.Composed("Hello"), random) == "Hello"
@@ -474,11 +468,8 @@ def test_spans_are_distilled_without_short_texts_and_equal_words_are_read_once(
         )
         torch.testing.assert_close(goals.spans, expected, atol=1e-5, rtol=0)
         assert len(goals.shorts) == len(batch.shorts)
-    assert (
-        len(batch_sizes) == 2
-        # all of a batch in one pass, in which a clause that is both distilled and scored is read
-        # once
-    )
+    # all of a batch in one pass, in which a clause that is both distilled and scored is read once
+    assert len(batch_sizes) == 2
 
 
 def test_scores_without_anything_to_score_are_refused() -> None:
@@ -509,9 +500,8 @@ def test_pairs_are_scored_by_the_best_clause(tiny: Path) -> None:
         for step in (0, 1, 2)
     } <= {*batch.pairs}
     assert {*zip(batch.queries, batch.negatives, strict=True)} <= {*batch.pairs}
-    assert (
-        len(batch.pairs) == 4 * 4 + 2 * 2
-    )  # queries with four passages each, echoes with both that there are
+    # queries with four passages each, echoes with both that there are
+    assert len(batch.pairs) == 4 * 4 + 2 * 2
     goals = goals_of(batch, teacher, stage)
     assert goals is not None
     assert goals.scores is not None
@@ -543,10 +533,7 @@ def test_turns_that_were_written_to_mislead_are_not_scored_by_the_teacher(tiny: 
     from export.training.batch import Batcher
 
     stage = recipe.parse(
-        {
-            "name": "x",
-            "stages": [{**DISTIL, "triples": 40, "echoes": 2, "weights": {"score": 1.0}}],
-        }
+        {"name": "x", "stages": [{**DISTIL, "triples": 40, "echoes": 2, "weights": {"score": 1.0}}]}
     ).stages[0]
     plain, *others = make_corpus(triples()).triples
     written = [replace(triple, span=(0, 3), core=(0, 3)) for triple in others]
@@ -1049,9 +1036,8 @@ def test_a_soup_is_the_weighted_mean_of_stages_and_other_shares_need_no_training
     assert all(
         torch.equal(alone[name], value) for name, value in weights_of(tmp_path / "soup").items()
     )
-    assert [line["stage"] for line in again.curve if "dev" in line][
-        -1
-    ] == 4  # the soup's own scores, after three stages
+    # the soup's own scores, after three stages
+    assert [line["stage"] for line in again.curve if "dev" in line][-1] == 4
 
 
 def test_only_the_top_layers_are_trained_where_the_recipe_says_so(
@@ -1085,9 +1071,8 @@ def test_the_learning_rate_rises_and_falls() -> None:
         0.5,
         0.0,
     ]
-    assert replace(linear_stage, decay="cosine", floor=0.2).rate_at(7) == pytest.approx(
-        0.6
-    )  # half of the way from 1 to .2
+    # half of the way from 1 to .2
+    assert replace(linear_stage, decay="cosine", floor=0.2).rate_at(7) == pytest.approx(0.6)
     assert replace(linear_stage, decay="none").rate_at(11) == 1.0
 
 
@@ -1167,9 +1152,8 @@ def test_the_command_goes_from_nothing_to_a_checked_model_folder(
     source = to_onnx.Source(str(output_folder), "made", "Apache-2.0", "here")
     eight = to_onnx.build(source, tmp_path / "eight", "float32", 126, "turn", 8)
     full_dimension = to_onnx.build(source, tmp_path / "all", "float32", 126, "turn")
-    assert (
-        eight["fingerprint"] == encoder_json["fingerprint"] != full_dimension["fingerprint"]
-    )  # the dimension is in it, the precision is not
+    # the dimension is in it, the precision is not
+    assert eight["fingerprint"] == encoder_json["fingerprint"] != full_dimension["fingerprint"]
     sentences = [sentence(make_random(3), 5), sentence(make_random(4), 20)]
     torch_encoder = TorchEncoder(SpanEncoder.load(output_folder), texts.Cutter(output_folder), 8)
     by_torch = torch_encoder.encode(sentences)
@@ -1179,9 +1163,8 @@ def test_the_command_goes_from_nothing_to_a_checked_model_folder(
         by_onnx = OnnxEncoder(tmp_path / folder, device="cpu").encode(sentences)
         for ours, theirs in zip(by_onnx, by_torch, strict=True):
             assert ours.vectors.shape[1] == dimension
-            np.testing.assert_allclose(
-                ours.vectors[:, :8], theirs.vectors, atol=1e-5
-            )  # a prefix of the whole
+            # a prefix of the whole
+            np.testing.assert_allclose(ours.vectors[:, :8], theirs.vectors, atol=1e-5)
             np.testing.assert_array_equal(ours.offsets, theirs.offsets)
     with pytest.raises(SystemExit, match=r"head\.safetensors is missing"):
         to_onnx.load(to_onnx.Source(str(tiny), "tiny", "", ""), 8)

@@ -187,9 +187,8 @@ def run_shell(script: str, command: list[str]) -> CommandResult:
 def test_a_write_that_fails_is_one_error_and_the_same_command_finishes_once_it_may(
     large_ingest_command: list[str],
 ) -> None:
-    limited = run_shell(
-        'ulimit -f 2000 && exec "$0" "$@"', large_ingest_command
-    )  # blocks of 512 or of 1024 bytes: no file over 1 or 2 MB
+    # blocks of 512 or of 1024 bytes: no file over 1 or 2 MB
+    limited = run_shell('ulimit -f 2000 && exec "$0" "$@"', large_ingest_command)
     assert limited.error == (
         "store/calls.sqlite: disk I/O error. What was committed is safe: check the disk "
         "and run the same command again."

@@ -351,8 +351,7 @@ def test_a_text_may_have_10_mb_and_not_one_byte_more() -> None:
     fits = "é" * (MAX_TEXT_BYTES // 2)  # 2 bytes each
     assert len(parse_document((line % fits).encode()).text) == 5 * 1024 * 1024
     with pytest.raises(
-        InputError,
-        match="the text has more than 10485760 bytes: split the document",
+        InputError, match="the text has more than 10485760 bytes: split the document"
     ):
         parse_document((line % (fits + "x")).encode())
 

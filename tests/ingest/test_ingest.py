@@ -17,12 +17,7 @@ from hybrid_search.client import Client
 from hybrid_search.config import Settings
 from hybrid_search.credentials import Access
 from hybrid_search.encoder import Encoder, EncoderInfo
-from hybrid_search.errors import (
-    IndexMissingError,
-    IndexStoreError,
-    InputError,
-    UsageError,
-)
+from hybrid_search.errors import IndexMissingError, IndexStoreError, InputError, UsageError
 from hybrid_search.ingest import pipeline
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.seen_ids import SeenIds

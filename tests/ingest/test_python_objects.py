@@ -80,11 +80,7 @@ def test_the_dicts_of_a_program_are_not_changed() -> None:
     before = repr(document)
     columns = Columns({"id": "call.id", "text": "said", "speaker": "role"})
     assert read([document], ReadOptions(columns)) == [
-        {
-            "id": 1,
-            "turns": [{"text": "x", "speaker": "agent"}],
-            "at": "2026-03-01T09:30:00+00:00",
-        }
+        {"id": 1, "turns": [{"text": "x", "speaker": "agent"}], "at": "2026-03-01T09:30:00+00:00"}
     ]
     assert repr(document) == before
 

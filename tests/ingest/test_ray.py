@@ -82,10 +82,7 @@ def test_the_index_is_that_of_one_process_byte_for_byte(executor: RayExecutor) -
         IngestOptions("calls", Path("rejected")),
     )
     ray_summary = ingest(
-        read([str(HARD_CALLS)]),
-        ray_backend,
-        executor,
-        IngestOptions("calls", Path("rejected")),
+        read([str(HARD_CALLS)]), ray_backend, executor, IngestOptions("calls", Path("rejected"))
     )
     passages, expected = (
         ray_backend._indexes["calls"].passages(),

@@ -237,9 +237,7 @@ def test_a_full_disk_is_one_error_and_all_that_is_counted_is_in_the_index(
     assert (tally.total().documents, documents) == (1, 1)
 
 
-def test_the_command_tells_what_was_done_before_the_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_command_tells_what_was_done_before_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "LOOKUP_DOCUMENTS", 1)
     documents = [{"id": str(number), "text": "My money."} for number in range(70)]
     lines = [json.dumps(document) for document in documents]

@@ -124,11 +124,7 @@ def test_bad_rows_are_refused_as_they_stand_with_their_line_and_good_ones_are_re
     assert read_faults(source) == [
         (3, b"b\n", "the row has 1 cells, but the header has 2"),
         (4, b'c,"two\nlines",more\n', "the row has 3 cells, but the header has 2"),
-        (
-            6,
-            b'e,"stray" quote\n',
-            "a quote inside a quoted cell stands alone: write it twice",
-        ),
+        (6, b'e,"stray" quote\n', "a quote inside a quoted cell stands alone: write it twice"),
     ]
     assert [json.loads(line.data)["id"] for line in read_lines(source) if not line.fault] == [
         "a",

@@ -197,9 +197,8 @@ def test_batches_hold_each_context_once_and_a_few_of_a_phrase() -> None:
     assert sorted(np.concatenate(rows).tolist()) == list(range(210))
     assert all(len(batch) <= 40 for batch in rows)
     pieces = [np.bincount(numbers[batch], minlength=30) for batch in rows]
-    assert (
-        max(count.max() for count in pieces) <= 7
-    )  # five, and two of the same phrase if they fell into one batch
+    # five, and two of the same phrase if they fell into one batch
+    assert max(count.max() for count in pieces) <= 7
     assert any((count == 5).any() for count in pieces)
     again = list(training.batches(numbers, settings, np.random.default_rng(1)))
     assert all((a == b).all() for a, b in zip(rows, again, strict=True))
@@ -215,9 +214,8 @@ def test_an_anchor_does_not_see_its_phrase() -> None:
     blind, seeing = (data.inputs(rows, with_own) for with_own in (False, True))
     assert (blind[:, :6] == seeing[:, :6]).all()
     assert not blind[:, 6:].any()
-    assert torch.linalg.norm(seeing[:, 6:], dim=1).tolist() == pytest.approx(
-        [2, 2]
-    )  # the root of its four numbers
+    # the root of its four numbers
+    assert torch.linalg.norm(seeing[:, 6:], dim=1).tolist() == pytest.approx([2, 2])
 
 
 def test_a_phrase_with_a_single_context_is_not_trained_on() -> None:

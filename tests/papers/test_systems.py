@@ -38,9 +38,8 @@ def test_bm25_by_hand() -> None:
     idf, norm = math.log(2.5 / 1.5), 1.5 * (1 - 0.75 + 0.75 * 4 / 2)
     scores = system.scores(["A", "a c", "c c", "z"], ["a a x y", "a a x y", "a c x y", "a"])
     twice, once = idf * 2 * 2.5 / (2 + norm), idf * 1 * 2.5 / (1 + norm)
-    assert scores == pytest.approx(
-        [twice, twice, 2 * once, 0.0], abs=1e-6
-    )  # a term of the query counts as often as it is there
+    # a term of the query counts as often as it is there
+    assert scores == pytest.approx([twice, twice, 2 * once, 0.0], abs=1e-6)
 
 
 def test_edit_distance_by_hand() -> None:
@@ -131,18 +130,8 @@ def test_windows_that_overlap_are_joined_without_a_token_twice() -> None:
     ]
     vectors, places = join_windows(windows)
     assert places.tolist() == offsets.tolist()
-    assert vectors[:, 0].tolist() == [
-        0,
-        1,
-        2,
-        3,
-        104,
-        105,
-        106,
-        207,
-        208,
-        209,
-    ]  # of two shared tokens each window keeps the one further inside
+    # of two shared tokens each window keeps the one further inside
+    assert vectors[:, 0].tolist() == [0, 1, 2, 3, 104, 105, 106, 207, 208, 209]
 
 
 @given(st.lists(st.sampled_from(["a", "bc", "d'e"]), max_size=8), st.integers(1, 9))

@@ -168,9 +168,8 @@ def test_highlighted_words_match_alone_and_nothing_else_does(
             if is_highlighted and source_phrase == phrase
         }, phrase
     filled_client.drop("taken-apart")
-    assert (
-        len({phrase for phrase, _, is_highlighted in labelled_pieces if is_highlighted}) >= 5
-    )  # some find nothing where no words are cut out of Chinese
+    # some find nothing where no words are cut out of Chinese
+    assert len({phrase for phrase, _, is_highlighted in labelled_pieces if is_highlighted}) >= 5
 
 
 def split_by_highlights(client: Client, phrase: str, index: str) -> Iterator[tuple[str, bool]]:

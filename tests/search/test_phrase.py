@@ -272,9 +272,8 @@ def test_the_best_span_of_a_long_turn_is_that_of_brute_force_over_its_pieces(
     text = long_text(calls)
     (best,) = best_spans(real_encoder, phrase_text, text)
     scores = brute_force(real_encoder, query_vector(real_encoder, phrase_text), text)
-    assert (
-        len(scores) == 400 * 20 - 190
-    )  # the last 19 words start 19, 18, ... 1 spans: 19 * 20 - 190
+    # the last 19 words start 19, 18, ... 1 spans: 19 * 20 - 190
+    assert len(scores) == 400 * 20 - 190
     assert_true_offsets([best], text)
     # Codes of 2 bits lose .1175 of the energy that a centroid leaves, at most .34 of a word's (it
     # explains .66 where words are new to it): a cosine is off by sqrt(.1175 * .34 / 287) = .0118

@@ -322,9 +322,8 @@ def test_hits_under_the_least_score_are_left_out_and_not_counted(filled_client: 
     everything = filled_client.query("refund request")
     least = everything.hits[2].score
     result = filled_client.query("refund request", min_score=least)
-    assert (
-        result.hits == everything.hits[:3]
-    )  # spans of passages under it too: it chooses among hits, and changes none
+    # spans of passages under it too: it chooses among hits, and changes none
+    assert result.hits == everything.hits[:3]
     assert result.total == 3
     assert filled_client.query("refund request", min_score=2.0).hits == []
 

@@ -140,8 +140,7 @@ def test_an_unknown_field_is_refused_with_those_that_can_be_used(name: str) -> N
 )
 def test_a_range_by_other_words_is_refused(bounds: dict[str, int], message_part: str) -> None:
     with pytest.raises(
-        UsageError,
-        match=f"cannot filter 'minutes' by {message_part}: use gt, .*, exists",
+        UsageError, match=f"cannot filter 'minutes' by {message_part}: use gt, .*, exists"
     ):
         compile_condition({"minutes": bounds})
 

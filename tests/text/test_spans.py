@@ -47,9 +47,8 @@ def random_layout(seed: int) -> Layout:
     rows, after = [], 0
     for _ in range(sum(sizes)):
         shared = after > 0 and random.random() < 0.1
-        first = (
-            after - shared + int(random.random() < 0.1)
-        )  # a token between two words belongs to none
+        # a token between two words belongs to none
+        first = after - shared + int(random.random() < 0.1)
         after = max(after, first + int(random.integers(1 if shared else 0, 4)))
         rows.append([first, after])
     vectors = random.standard_normal((after + 1, DIMENSION)).astype(np.float32)
@@ -240,9 +239,8 @@ def test_no_rounding_gives_a_cosine_beyond_1() -> None:
 def test_a_word_has_the_tokens_that_share_a_character_with_it(seed: int) -> None:
     random = np.random.default_rng(seed)
     words, offsets = random_intervals(random, 20), random_intervals(random, 40)
-    offsets = np.repeat(
-        offsets, random.integers(1, 3, size=len(offsets)), axis=0
-    )  # one character may be several tokens
+    # one character may be several tokens
+    offsets = np.repeat(offsets, random.integers(1, 3, size=len(offsets)), axis=0)
     for (start, end), (first, after) in zip(
         words.tolist(), spans.token_bounds(offsets, words).tolist(), strict=True
     ):
