@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid_search import connect
+from hybrid_search import Match, connect
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.client import Client
 from hybrid_search.discover import groups
@@ -29,23 +29,9 @@ from tests.helpers.tiny_encoder import DIMENSION, TinyEncoder
 from tests.topics.test_mining import fill, make_documents
 
 PHRASES = ["refund money", "Refund money!", "money refund", "late order", "order late now"]
-MATCH = {
-    "topic": "refund",
-    "phrase": "refund",
-    "id": "a",
-    "turn": 0,
-    "speaker": None,
-    "start": 0,
-    "end": 6,
-    "text": "refund",
-    "cosine": 0.9,
-    "probability": 0.9,
-    "start_ms": None,
-    "end_ms": None,
-    "metadata": {},
-    "model": "tiny",
-    "times": None,
-}
+MATCH = Match(
+    "refund", "refund", "a", 0, None, 0, 6, "refund", 0.9, 0.9, None, None, {}, "tiny"
+).to_dict()
 
 
 def test_average_linkage_merges_up_to_the_mean_distance() -> None:

@@ -82,7 +82,7 @@ def row_cosines(first: Floats, second: Floats) -> Floats:
 
 
 CARD_TOKENS = 4096
-"""Return the number of padded tokens of a batch."""
+"""Padded tokens of a batch."""
 
 
 def turn_texts(calls: list[dict[str, Any]], count: int) -> list[str]:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.tiny_bert import save_bert
+
 # torch's exporter warns of its own future
 pytestmark = [pytest.mark.export, pytest.mark.filterwarnings("ignore")]
 
@@ -28,21 +30,7 @@ from hybrid_search.encoder.onnx import OnnxEncoder  # noqa: E402
 
 @pytest.fixture(scope="module")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A Hugging Face folder: a BERT of two layers, 32 dimensions, seeded random weights."""
-    folder = tmp_path_factory.mktemp("tiny")
-    shutil.copy(SHIPPED / "tokenizer.json", folder)
-    torch.manual_seed(7)
-    size = tokenizers.Tokenizer.from_file(str(SHIPPED / "tokenizer.json")).get_vocab_size()
-    config = transformers.BertConfig(
-        vocab_size=size,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=128,
-    )
-    transformers.BertModel(config).save_pretrained(folder)
-    yield folder
+    yield save_bert(tmp_path_factory.mktemp("tiny"))
 
 
 def export_folder(base: Path, output: Path, precision: str) -> dict[str, Any]:

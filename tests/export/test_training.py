@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.tiny_bert import save_weights
+
 # torch's exporter warns of its own future
 pytestmark = [pytest.mark.export, pytest.mark.filterwarnings("ignore")]
 
@@ -216,16 +218,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         single="[CLS] $A [SEP]", special_tokens=edges
     )
     tokenizer.save(str(folder / "tokenizer.json"))
-    torch.manual_seed(7)
-    config = transformers.BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=128,
-    )
-    transformers.BertModel(config).save_pretrained(folder)
+    save_weights(folder, len(vocabulary))
     yield folder
 
 
@@ -572,12 +565,8 @@ def test_a_run_learns_from_a_larger_teacher_and_then_from_itself(
     make_run: MakeRun, tiny: Path, tmp_path: Path
 ) -> None:
     """The second stage's teacher is what the first one ended with, less special tokens."""
-    config = transformers.BertConfig(
-        vocab_size=8 + len(WORDS), hidden_size=48, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=128,
-    )  # fmt: skip
     larger = tmp_path / "larger"
-    transformers.BertModel(config).save_pretrained(larger)
+    save_weights(larger, 8 + len(WORDS), hidden_size=48, num_hidden_layers=1)
     (larger / "tokenizer.json").write_bytes((tiny / "tokenizer.json").read_bytes())
     transfer = stage(
         40, "{ transfer = 1.0, similarity = 1.0 }", texts=8, lr=3e-3, distil_from="larger"
@@ -656,30 +645,10 @@ def test_passages_that_may_be_right_are_no_negatives() -> None:
         data.Triple("q", "p3", "n3"),
         data.Triple("s", "p1", "p2"),
     ]
-    assert _allowed_mask(rows).tolist() == [
-        [
-            True,
-            False,
-            False,
-            False,
-            True,
-            True,
-            True,
-            True,
-        ],  # the same intent, the same query, the same passage
-        [
-            False,
-            True,
-            True,
-            True,
-            True,
-            True,
-            True,
-            False,
-        ],  # the last one's negative is its own passage
-        [False, True, True, True, True, True, True, True],
-        [False, True, True, True, True, True, True, True],
-    ]
+    # row 0: of the same intent, the same query, the same passage; row 1: the last one's negative is
+    # its own passage
+    masks = ("10001111", "01111110", "01111111", "01111111")
+    assert _allowed_mask(rows).tolist() == [[bit == "1" for bit in mask] for mask in masks]
 
 
 def test_one_stem_in_ten_is_kept_out_with_its_inflections(tmp_path: Path) -> None:
@@ -1036,16 +1005,9 @@ def test_the_command_goes_from_nothing_to_a_checked_model_folder(
     folders = ["--base", str(tiny), "--triples", str(triples_path), "--out", str(output_folder)]
     asked = ["--recipe", str(tmp_path / "asked.toml"), "--dev", str(tmp_path / "data")]
     train.main([*folders, *asked, "--device", "cpu", "--threads", "1", "--dimension", "8"])
-    assert {
-        "config.json",
-        "model.safetensors",
-        "head.safetensors",
-        "tokenizer.json",
-        "recipe.toml",
-        "run.json",
-        "curve.jsonl",
-        "curve.svg",
-    } <= {path.name for path in output_folder.iterdir()}
+    weights = {"config.json", "model.safetensors", "head.safetensors", "tokenizer.json"}
+    record = {"recipe.toml", "run.json", "curve.jsonl", "curve.svg"}
+    assert weights | record <= {path.name for path in output_folder.iterdir()}
     run_record = json.loads((output_folder / "run.json").read_text())
     assert run_record["data"]["made"]["triples"] == 8
     assert {"pearson", "spearman", "found", "sentence-wise", "pearson 8"} <= set(

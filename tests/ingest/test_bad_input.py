@@ -109,18 +109,6 @@ def test_bad_documents_are_refused_each_with_its_line_and_reason_and_the_good_on
     assert read_indexed_numbers() == {"before": 1, "behind": None}
 
 
-def test_a_model_folder_that_is_incomplete_is_one_error_and_makes_no_index() -> None:
-    shutil.copytree(SHIPPED, "model")
-    Path("model/tokenizer.json").unlink()
-    Path("calls.jsonl").write_text(json.dumps(BEFORE))
-    error = invoke_cli("ingest", "--model", "model", "calls.jsonl").error
-    assert error == (
-        "model folder model is incomplete: tokenizer.json is missing. Copy it there, or "
-        "export the model again."
-    )
-    assert not Path("store/calls.sqlite").exists()
-
-
 def test_a_model_folder_that_is_damaged_is_one_error() -> None:
     shutil.copytree(SHIPPED, "model")
     with Path("model/weights.data").open("r+b") as file:

@@ -336,21 +336,10 @@ def test_the_command_adds_an_index_of_ours_beside_the_other_and_again_skips_what
         "bad": {"sector": "shop"}
     }
     with make_raw_index(server, documents) as index, live_servers.unique_index_name(url) as own:
-        command = [
-            "ingest",
-            "--from-index",
-            index,
-            "--columns",
-            "text=body",
-            "--where",
-            "sector=shop",
-            "--where",
-            "sector=mail",
-            "--index",
-            own,
-            "--url",
-            url,
-        ]
+        command = (
+            f"ingest --from-index {index} --columns text=body --where sector=shop "
+            f"--where sector=mail --index {own} --url {url}"
+        ).split()
         ran = invoke_cli(*command)
         assert (ran.status, ran.json["read"], ran.json["documents"], ran.json["failed"]) == (
             1,

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.tiny_bert import save_weights
+
 # torch warns of its own future
 pytestmark = [pytest.mark.export, pytest.mark.filterwarnings("ignore")]
 
@@ -59,16 +61,14 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(
         folder
     )
-    torch.manual_seed(7)
-    size = {
-        "hidden_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 128,
-    }
-    transformers.BertModel(
-        transformers.BertConfig(vocab_size=len(vocabulary), max_position_embeddings=64, **size)
-    ).save_pretrained(folder)
+    save_weights(
+        folder,
+        len(vocabulary),
+        hidden_size=64,
+        num_attention_heads=4,
+        intermediate_size=128,
+        max_position_embeddings=64,
+    )
     yield folder
 
 
@@ -332,18 +332,9 @@ def test_a_model_is_made_and_asked(
     tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_training_files(tmp_path)
-    arguments = [
-        "--data",
-        "train.jsonl",
-        "--dev",
-        "train.jsonl",
-        "--triples",
-        "triples.jsonl.gz",
-        "--base",
-        str(tiny),
-        "--out",
-        "made",
-    ]
+    arguments = (
+        f"--data train.jsonl --dev train.jsonl --triples triples.jsonl.gz --base {tiny} --out made"
+    ).split()
     reading.main(
         [
             "train",

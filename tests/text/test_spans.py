@@ -158,27 +158,7 @@ def test_running_sums_give_the_mean_of_any_tokens(seed: int) -> None:
 
 
 def test_a_span_is_as_long_as_its_part_allows_and_no_longer_than_20_words() -> None:
-    assert spans.counts(25, 25).tolist() == [20] * 6 + [
-        19,
-        18,
-        17,
-        16,
-        15,
-        14,
-        13,
-        12,
-        11,
-        10,
-        9,
-        8,
-        7,
-        6,
-        5,
-        4,
-        3,
-        2,
-        1,
-    ]
+    assert spans.counts(25, 25).tolist() == [20] * 6 + list(range(19, 0, -1))
     assert spans.counts(3, 3).tolist() == [3, 2, 1]
 
 
