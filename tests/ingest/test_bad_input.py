@@ -109,18 +109,6 @@ def test_bad_documents_are_refused_each_with_its_line_and_reason_and_the_good_on
     assert read_indexed_numbers() == {"before": 1, "behind": None}
 
 
-def test_a_model_folder_that_is_damaged_is_one_error() -> None:
-    shutil.copytree(SHIPPED, "model")
-    with Path("model/weights.data").open("r+b") as file:
-        file.seek(1000)
-        file.write(b"damage")
-    assert invoke_cli("query", "parcel", "--model", "model", "--index", "calls").status == 2
-    ingest()
-    error = invoke_cli("query", "parcel", "--model", "model").error
-    assert error.startswith("model/weights.data is damaged: its SHA-256 starts with ")
-    assert error.endswith("Export the model again.")
-
-
 def fingerprint(folder: Path) -> str:
     """Return the fingerprint of the model in a folder, with vectors of the usual size."""
     return encoder.truncate_encoder(encoder.load(folder)).info.fingerprint
