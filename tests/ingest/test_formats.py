@@ -6,7 +6,7 @@ import io
 import json
 import re
 from collections.abc import Iterable
-from operator import add, itemgetter
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from hybrid_search.ingest.sources.read_options import ReadOptions
 EXPORTS = Path(__file__).parents[3] / "shared" / "data" / "exports"
 BY_NAME = {kind.name: kind for kind in FORMATS}
 HEAD = 64 * 1024
-TURN_KEYS = ("speaker", "text", "start_ms", "end_ms")
 
 
 def recognise(data: bytes, name: str = "call") -> list[str]:
@@ -708,82 +707,3 @@ def test_texts_of_the_exports_split_into_their_turns(call: str) -> None:
 def pick(items: Iterable[dict[str, Any]], *keys: str) -> list[Any]:
     """The values of one key of each item, or of several as tuples."""
     return list(map(itemgetter(*keys), items))
-
-
-def list_exports(folder: str) -> list[Path]:
-    return sorted((EXPORTS / folder).glob("*.json"))
-
-
-@pytest.mark.data
-def test_contact_lens_exports() -> None:
-    for path in list_exports("contactlens"):
-        raw = json.loads(path.read_text())
-        (document,) = read(path.read_bytes(), "contact-lens")
-        assert document["id"] == raw["ContactId"]
-        keys = ("ParticipantId", "Content", "BeginOffsetMillis", "EndOffsetMillis")
-        assert pick(document["turns"], *TURN_KEYS) == pick(raw["Transcript"], *keys)
-
-
-@pytest.mark.data
-def test_genesys_exports() -> None:
-    for path in list_exports("genesys"):
-        raw = json.loads(path.read_text())
-        (document,) = read(path.read_bytes(), "genesys")
-        assert document["id"] == raw["conversationId"]
-        phrases = raw["transcripts"][0]["phrases"]
-        spoken = pick(phrases, "participantPurpose", "text")
-        assert pick(document["turns"], "speaker", "text") == spoken
-        starts = pick(pick(phrases, "offset"), "milliseconds")
-        assert pick(document["turns"], "start_ms") == starts
-        durations = pick(pick(phrases, "duration"), "milliseconds")
-        assert pick(document["turns"], "end_ms") == list(map(add, starts, durations))
-
-
-def read_times(item: dict[str, Any]) -> list[int]:
-    return [round(1000 * float(item[key])) for key in ("start_time", "end_time")]
-
-
-@pytest.mark.data
-def test_transcribe_exports() -> None:
-    for path in list_exports("transcribe"):
-        results = json.loads(path.read_text())["results"]
-        (document,) = read(path.read_bytes(), "transcribe")
-        turns = document["turns"]
-        text = results["transcripts"][0]["transcript"]
-        assert " ".join(pick(turns, "text")) == text
-        segments = results["speaker_labels"]["segments"]
-        assert pick(turns, "speaker") == pick(segments, "speaker_label")
-        times = pick(turns, "start_ms", "end_ms")
-        assert times == [tuple(read_times(segment)) for segment in segments]
-        words = [
-            (turn["text"][start:end], start_ms, end_ms)
-            for turn in turns
-            for start, end, start_ms, end_ms in turn["word_times"]
-        ]
-        assert words == [
-            (item["alternatives"][0]["content"], *read_times(item)) for item in results["items"]
-        ]
-
-
-@pytest.mark.data
-def test_whisper_exports() -> None:
-    for path in list_exports("whisper"):
-        raw = json.loads(path.read_text())
-        (document,) = read(path.read_bytes(), "whisper")
-        assert document["language"] == raw["language"]
-        texts = [text.strip() for text in pick(raw["segments"], "text")]
-        assert pick(document["turns"], "text") == texts
-        for key in ("start", "end"):
-            times = [round(1000 * time) for time in pick(raw["segments"], key)]
-            assert pick(document["turns"], f"{key}_ms") == times
-
-
-@pytest.mark.data
-def test_zendesk_export() -> None:
-    data = (EXPORTS / "zendesk" / "tickets.json").read_bytes()
-    raw = [json.loads(line) for line in data.splitlines()]
-    documents = read(data, "zendesk")
-    assert pick(documents, "id") == list(map(str, pick(raw, "id")))
-    assert pick(documents, "subject") == pick(raw, "subject")
-    for document, ticket in zip(documents, raw, strict=True):
-        assert pick(document["turns"], "text") == pick(ticket["comments"], "body")

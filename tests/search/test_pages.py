@@ -99,8 +99,18 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@pytest.mark.parametrize("phrases", [[PHRASE], [PHRASE, "word7 word8"]], ids=["one", "two"])
+SEVERAL = ("both legs", "passages", "rrf", "feedback")
+"""Options that are asked with several phrases, too."""
+
+
+@pytest.mark.parametrize(
+    ("phrases", "options"),
+    [
+        *(([PHRASE], options) for options in OPTIONS.values()),
+        *(([PHRASE, "word7 word8"], OPTIONS[name]) for name in SEVERAL),
+    ],
+    ids=[*OPTIONS, *(f"{name} of two" for name in SEVERAL)],
+)
 def test_all_pages_are_cuts_of_one_list(
     filled_client: Client, phrases: list[str], options: dict[str, Any]
 ) -> None:
