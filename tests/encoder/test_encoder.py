@@ -468,10 +468,8 @@ def test_a_device_that_is_not_offered_is_refused_with_both(device: str) -> None:
     ["tpu", "CUDA", "", "cuda:", "cuda:x", "cuda:-1", "cuda:²", "cpu:0", "auto:0", "cuda:0,cuda:1"],
 )
 def test_an_unknown_device_is_refused_with_those_that_are_known(device: str) -> None:
-    with pytest.raises(
-        UsageError,
-        match=f"{device!r} is not one of auto, cpu, cuda, tensorrt, nor a card with its number",
-    ):
+    message = f"{device!r} is not one of auto, cpu, cuda, tensorrt, nor a card with its number"
+    with pytest.raises(UsageError, match=message):
         Device.choose(device, [CUDA, CPU])
 
 

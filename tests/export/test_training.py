@@ -836,9 +836,8 @@ def test_a_folder_that_holds_another_run_is_refused(make_run: MakeRun) -> None:
     first = make_run(table)
     loop.train(first)
     second = make_run({**table, "seed": 2})
-    with pytest.raises(
-        SystemExit, match=f"its digest is {first.digest}, this run's {second.digest}"
-    ):
+    message = f"its digest is {first.digest}, this run's {second.digest}"
+    with pytest.raises(SystemExit, match=message):
         loop.train(second)
 
 

@@ -76,13 +76,11 @@ def test_the_one_text_of_a_block_is_found_by_halves() -> None:
 
 def test_an_encoder_that_takes_nothing_is_one_error_found_soon() -> None:
     encoder = FailingEncoder(fails_after=0)
-    with pytest.raises(
-        ModelError,
-        match=(
-            r"the encoder tiny fails at every text: RuntimeError: out of memory\. What was "
-            r"committed is safe"
-        ),
-    ):
+    message = (
+        r"the encoder tiny fails at every text: RuntimeError: out of memory\. What was "
+        r"committed is safe"
+    )
+    with pytest.raises(ModelError, match=message):
         encode_or_isolate(encoder, ["text"] * 64)
     assert encoder.batch_sizes == [64, 32, 16, 8, 4, 2, 1, 1]
 

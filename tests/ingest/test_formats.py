@@ -40,6 +40,14 @@ def read(data: bytes | str | list[Any] | dict[str, Any], name: str) -> list[dict
     return documents
 
 
+def make_turn(
+    text: str, start: int, end: int, word_times: list[list[int]] | None = None, **others: Any
+) -> dict[str, Any]:
+    """Return a turn as a document has it."""
+    timed = {} if word_times is None else {"word_times": word_times}
+    return {"text": text, "start_ms": start, "end_ms": end, **timed, **others}
+
+
 CONTACT_LENS = {
     "Participants": [
         {"ParticipantId": "p-1", "ParticipantRole": "AGENT"},
@@ -72,14 +80,14 @@ def test_contact_lens() -> None:
         "duration_ms": 5000,
         "categories": ["refunds"],
         "turns": [
-            {
-                "speaker": "CUSTOMER",
-                "text": "Where is it?",
-                "start_ms": 800,
-                "end_ms": 1900,
-                "participant": "p-2",
-                "sentiment": "NEGATIVE",
-            }
+            make_turn(
+                "Where is it?",
+                800,
+                1900,
+                speaker="CUSTOMER",
+                participant="p-2",
+                sentiment="NEGATIVE",
+            )
         ],
     }
 
@@ -128,20 +136,10 @@ def test_transcribe_with_speaker_labels() -> None:
     assert document == {
         "id": "job-1",
         "turns": [
-            {
-                "speaker": "spk_0",
-                "text": "Hello.",
-                "start_ms": 800,
-                "end_ms": 1100,
-                "word_times": [[0, 6, 800, 1100]],
-            },
-            {
-                "speaker": "spk_1",
-                "text": "My parcel",
-                "start_ms": 1500,
-                "end_ms": 2250,
-                "word_times": [[0, 2, 1500, 1700], [3, 9, 1700, 2250]],
-            },
+            make_turn("Hello.", 800, 1100, [[0, 6, 800, 1100]], speaker="spk_0"),
+            make_turn(
+                "My parcel", 1500, 2250, [[0, 2, 1500, 1700], [3, 9, 1700, 2250]], speaker="spk_1"
+            ),
         ],
     }
 
@@ -202,14 +200,14 @@ def test_genesys() -> None:
         "language": "en-us",
         "start_time": "2026-03-01T21:20:00+00:00",
         "turns": [
-            {
-                "speaker": "external",
-                "text": "I want it back.",
-                "start_ms": 800,
-                "end_ms": 1200,
-                "word_times": [[0, 1, 800, 890], [2, 6, 900, 1000]],
-                "confidence": 0.9,
-            }
+            make_turn(
+                "I want it back.",
+                800,
+                1200,
+                [[0, 1, 800, 890], [2, 6, 900, 1000]],
+                speaker="external",
+                confidence=0.9,
+            )
         ],
     }
 
@@ -270,22 +268,10 @@ DEEPGRAM: dict[str, Any] = {
     },
 }
 SPOKEN = [
-    {
-        "speaker": "0",
-        "text": "Hello.",
-        "start_ms": 80,
-        "end_ms": 280,
-        "word_times": [[0, 6, 80, 280]],
-        "channel": 0,
-    },
-    {
-        "speaker": "1",
-        "text": "It broke.",
-        "start_ms": 1000,
-        "end_ms": 1450,
-        "word_times": [[0, 2, 1000, 1200], [3, 9, 1250, 1450]],
-        "channel": 0,
-    },
+    make_turn("Hello.", 80, 280, [[0, 6, 80, 280]], speaker="0", channel=0),
+    make_turn(
+        "It broke.", 1000, 1450, [[0, 2, 1000, 1200], [3, 9, 1250, 1450]], speaker="1", channel=0
+    ),
 ]
 
 
@@ -350,13 +336,7 @@ def test_assemblyai_with_and_without_utterances() -> None:
     """Its address of the audio, which may hold a key, is left out."""
     utterance = {"speaker": "A", "text": "Hello there.", "start": 100, "end": 500}
     utterances = [{**utterance, "confidence": 0.8, "words": ASSEMBLYAI["words"]}]
-    turn = {
-        "speaker": "A",
-        "text": "Hello there.",
-        "start_ms": 100,
-        "end_ms": 500,
-        "word_times": [[0, 5, 100, 300], [6, 12, 300, 500]],
-    }
+    turn = make_turn("Hello there.", 100, 500, [[0, 5, 100, 300], [6, 12, 300, 500]], speaker="A")
     facts = {"id": "t-1", "language": "en", "duration_ms": 3000, "confidence": 0.9}
     assert read(ASSEMBLYAI, "assemblyai") == [{**facts, "turns": [turn]}]
     assert read({**ASSEMBLYAI, "utterances": utterances}, "assemblyai") == [
@@ -380,12 +360,7 @@ def test_whisper_with_words() -> None:
     ]
     segment = make_segment(0.8, 1.5, " My parcel.", words=words, avg_logprob=-0.25)
     (document,) = read({"text": "", "segments": [segment], "language": "en"}, "whisper")
-    turn = {
-        "text": "My parcel.",
-        "start_ms": 800,
-        "end_ms": 1500,
-        "word_times": [[0, 2, 800, 1000], [3, 10, 1000, 1500]],
-    }
+    turn = make_turn("My parcel.", 800, 1500, [[0, 2, 800, 1000], [3, 10, 1000, 1500]])
     assert document == {"id": "file", "language": "en", "turns": [turn | {"avg_logprob": -0.25}]}
     beside = {
         "task": "transcribe",
@@ -428,12 +403,7 @@ def test_a_sentence_that_segments_cut_is_one_turn() -> None:
     ]
     (document,) = read({"segments": segments}, "whisper")
     assert document["turns"] == [
-        {
-            "text": "so my suit case never came.",
-            "start_ms": 0,
-            "end_ms": 1900,
-            "word_times": [[0, 10, 0, 900], [11, 27, 1000, 1900]],
-        },
+        make_turn("so my suit case never came.", 0, 1900, [[0, 10, 0, 900], [11, 27, 1000, 1900]]),
         {"text": "I want", "start_ms": 1900, "end_ms": 2400},
         {"text": "my money", "start_ms": 3000, "end_ms": 3500},
         {"speaker": "agent", "text": "sure", "start_ms": 3500, "end_ms": 4000},

@@ -275,15 +275,11 @@ def test_a_file_is_moved_only_after_what_it_holds_is_committed(
 
 
 def test_a_folder_that_is_none_is_an_error() -> None:
-    with pytest.raises(
-        UsageError,
-        match=r"--follow nowhere: No such file or directory\. Give a folder that can be written to",
-    ):
+    message = r"--follow nowhere: No such file or directory\. Give a folder that can be written to"
+    with pytest.raises(UsageError, match=message):
         Inbox(Path("nowhere")).prepare()
-    with pytest.raises(
-        UsageError,
-        match=r"--follow nowhere: No such file or directory\. Give a folder that can be read",
-    ):
+    message = r"--follow nowhere: No such file or directory\. Give a folder that can be read"
+    with pytest.raises(UsageError, match=message):
         Inbox(Path("nowhere")).list_waiting()
     assert invoke_cli("ingest", "--follow", "nowhere").error.startswith("--follow nowhere: ")
 

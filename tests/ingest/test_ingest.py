@@ -236,13 +236,11 @@ def test_the_rejects_of_a_run_replace_those_of_the_one_before(
 
 
 def test_rejects_that_cannot_be_written_end_the_run_with_the_remedy(client: Client) -> None:
-    with pytest.raises(
-        UsageError,
-        match=(
-            r"refused documents cannot be written to nowhere/x.jsonl \(No such file or "
-            r"directory\): name another"
-        ),
-    ):
+    message = (
+        r"refused documents cannot be written to nowhere/x.jsonl \(No such file or "
+        r"directory\): name another"
+    )
+    with pytest.raises(UsageError, match=message):
         client.ingest([{"id": ""}], rejects="nowhere/x.jsonl")
 
 

@@ -575,9 +575,8 @@ def test_ten_choices_by_hand(tmp_path: Path) -> None:
 
 
 def test_choices_that_are_not_there_or_not_of_their_form(tmp_path: Path) -> None:
-    with pytest.raises(
-        SystemExit, match=r"turney/data\.txt: no such file: put there https://\S+turney/data\.txt"
-    ):
+    message = r"turney/data\.txt: no such file: put there https://\S+turney/data\.txt"
+    with pytest.raises(SystemExit, match=message):
         choice.measure(PLAIN, tmp_path)
     with pytest.raises(SystemExit, match=r"data\.txt, line 2: 3 fields between \|, not 8"):
         choice.measure(PLAIN, write_turney(tmp_path, [TURNEY[0], "big | large | odd"]))
@@ -612,10 +611,8 @@ def test_paraphrases_by_hand(tmp_path: Path) -> None:
 
 
 def test_paraphrases_that_are_not_there_or_not_of_their_form(tmp_path: Path) -> None:
-    with pytest.raises(
-        SystemExit,
-        match=r"examples\.json: no such file: put there https://\S+ppdb_exact/examples\.json",
-    ):
+    message = r"examples\.json: no such file: put there https://\S+ppdb_exact/examples\.json"
+    with pytest.raises(SystemExit, match=message):
         ppdb.measure(PLAIN, tmp_path)
     for wrong in (["big", "large", "yes"], ["big", "large"], 3):
         with pytest.raises(SystemExit, match=r"row 2: .* is not \[phrase, phrase, pos \| neg\]"):

@@ -362,9 +362,8 @@ def test_a_row_that_is_none_is_named(tmp_path: Path, rows: list[Any], message: s
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
-    with pytest.raises(
-        SystemExit, match=r"neither pr_page_test.jsonl nor pr_psd_site_examples.jsonl"
-    ):
+    message = r"neither pr_page_test.jsonl nor pr_psd_site_examples.jsonl"
+    with pytest.raises(SystemExit, match=message):
         files.find_test_file(tmp_path, "pr-page")
     with pytest.raises(SystemExit, match="no task 'pr': it has ps, pr-pass, pr-page, psd"):
         files.find_test_file(tmp_path, "pr")

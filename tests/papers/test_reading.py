@@ -400,10 +400,8 @@ def test_a_reader_is_a_system_of_the_tables(tiny: Path, tmp_path: Path, reader: 
 
 
 def test_an_encoder_without_heads_is_no_reader(tiny: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        SystemExit,
-        match=r"has no qa_outputs\.bias and qa_outputs\.weight, so it is not a reader: train one",
-    ):
+    message = r"has no qa_outputs\.bias and qa_outputs\.weight, so it is not a reader: train one"
+    with pytest.raises(SystemExit, match=message):
         registry.load("reader-slice", str(tiny), tmp_path)
 
 

@@ -251,9 +251,8 @@ def test_a_table_of_other_columns_and_one_without_a_heading(tmp_path: Path) -> N
     ):
         stsb_context.read(renamed)
     renamed.write_text("query\tcontext\ttarget\tscore\nq\tnothing of it\tthe target\t1\n")
-    with pytest.raises(
-        SystemExit, match="row 1: the context does not hold the target 'the target'"
-    ):
+    message = "row 1: the context does not hold the target 'the target'"
+    with pytest.raises(SystemExit, match=message):
         stsb_context.read(renamed)
 
 
@@ -289,9 +288,8 @@ def test_another_table_is_measured_by_the_command_s_columns(tmp_path: Path) -> N
     assert (measured["file"], measured["setups"]["text scores"]["rows"]) == ("authors.tsv", 4)
     assert "gold" not in measured  # the data stay where they are
     assert parse_columns("score=gold")["query"] == "query"
-    with pytest.raises(
-        ArgumentTypeError, match="unknown column querry: give NAME=COLUMN for query,"
-    ):
+    message = "unknown column querry: give NAME=COLUMN for query,"
+    with pytest.raises(ArgumentTypeError, match=message):
         parse_columns("querry=origin")
 
 

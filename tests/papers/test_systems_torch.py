@@ -304,9 +304,8 @@ def test_mcphrasy_stands_on_the_models_that_its_embedder_was_trained_on(tmp_path
     alone = registry.load("mcphrasy-mask", str(spanbert), tmp_path)
     assert isinstance(alone, McPhraSy)
     assert alone.store.base.name.startswith("spanbert, ")
-    with pytest.raises(
-        SystemExit, match="trained on vectors of bert, and these are of spanbert, phrase-bert"
-    ):
+    message = "trained on vectors of bert, and these are of spanbert, phrase-bert"
+    with pytest.raises(SystemExit, match=message):
         registry.load("mcphrasy", str(tmp_path / "wrong.npz"), tmp_path)
 
 

@@ -138,9 +138,8 @@ def test_a_map_of_mentions_is_for_one_dimension_and_rough_without(tmp_path: Path
     ],
 )
 def test_a_damaged_file_is_named_with_the_remedy(tmp_path: Path, content: str) -> None:
-    with pytest.raises(
-        ModelError, match=rf"{CALIBRATION} cannot be used \(.+\): copy it again from where"
-    ):
+    message = rf"{CALIBRATION} cannot be used \(.+\): copy it again from where"
+    with pytest.raises(ModelError, match=message):
         load(write_calibration(tmp_path, content), "int8")
 
 

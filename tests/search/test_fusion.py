@@ -129,9 +129,8 @@ def test_rrf_gives_nothing_for_a_leg_beyond_its_window() -> None:
 
 
 def test_an_unknown_fusion_is_refused_with_those_there_are() -> None:
-    with pytest.raises(
-        UsageError, match="'borda' is not one of calibrated, min_max, l2, z_score, rrf"
-    ):
+    message = "'borda' is not one of calibrated, min_max, l2, z_score, rrf"
+    with pytest.raises(UsageError, match=message):
         get_fusion("borda")
 
 

@@ -122,9 +122,8 @@ def test_a_text_that_several_phrases_need_is_encoded_once(
 
 
 def test_a_context_without_the_phrase_is_refused_with_both(real_encoder: Encoder) -> None:
-    with pytest.raises(
-        UsageError, match=r"'We sat on the bank .*' does not contain the phrase 'refund'"
-    ):
+    message = r"'We sat on the bank .*' does not contain the phrase 'refund'"
+    with pytest.raises(UsageError, match=message):
         query_vector(real_encoder, "refund", RIVER)
 
 

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -461,11 +462,7 @@ def test_the_explanation_adds_up(filled_client: Client, fusion: str, alpha: floa
     for hit in filled_client.query("refund request", fusion=fusion, alpha=alpha, explain=True):
         explanation = hit.explanation
         assert explanation is not None
-        assert (explanation["fusion"], explanation["alpha"], explanation["score"]) == (
-            fusion,
-            alpha,
-            hit.score,
-        )
+        assert itemgetter("fusion", "alpha", "score")(explanation) == (fusion, alpha, hit.score)
         assert alpha * explanation["spans"] + (1 - alpha) * explanation["bm25"] == pytest.approx(
             hit.score, abs=1e-12
         )
