@@ -18,74 +18,24 @@ from hybrid_search.search.result import Result
 TALK = "we talked about the weather and the price of bread in town for a while " * 8
 
 DOCUMENTS: list[dict[str, Any]] = [
-    {
-        "id": "a",
-        "text": "I want a refund.",
-        "minutes": 12,
-        "city": "Ulm",
-        "solved": True,
-        "tags": ["money", "late"],
-        "who": {"tier": "gold"},
-    },
-    {
-        "id": "b",
-        "text": "A refund, a refund, please refund it.",
-        "minutes": 3,
-        "city": "Aalen",
-        "solved": False,
-        "tags": ["money"],
-    },
-    {
-        "id": "c",
-        "text": "No refund was ever promised to me.",
-        "minutes": 7.5,
-        "city": "ulm",
-        "tags": ["late", "rude", "late"],
-    },
-    {
-        "id": "d",
-        "text": "Refund the second order.",
-        "minutes": 12,
-        "city": "Äpfingen",
-        "solved": True,
-        "who": {"tier": "silver", "since": "2024-02"},
-    },
-    {
-        "id": "e",
-        "text": "They refused the refund.",
-        "minutes": -4,
-        "city": "Zug",
-        "tags": [],
-        "who": {"tier": None},
-    },
-    {
-        "id": "f",
-        "text": "Where is my money?",
-        "minutes": 12,
-        "city": "東京",
-        "solved": False,
-        "tags": ["money", "money"],
-        "who": {"tier": "gold"},
-    },
-    {
-        "id": "g",
-        "text": "My card was stolen.",
-        "city": "Ulm",
-        "solved": True,
-        "orders": [{"n": 4}, {"n": 9}],
-    },
-    {
-        "id": "h",
-        "turns": [
-            {"speaker": "customer", "text": f"The refund for order {number}. {TALK}"}
-            for number in range(3)
-        ],
-        "minutes": 45,
-        "city": "Ulm",
-        "tags": ["long"],
-        "orders": [{"n": 1}],
-    },
-]
+    {"id": "a", "text": "I want a refund.", "minutes": 12, "city": "Ulm", "solved": True,
+     "tags": ["money", "late"], "who": {"tier": "gold"}},
+    {"id": "b", "text": "A refund, a refund, please refund it.", "minutes": 3, "city": "Aalen",
+     "solved": False, "tags": ["money"]},
+    {"id": "c", "text": "No refund was ever promised to me.", "minutes": 7.5, "city": "ulm",
+     "tags": ["late", "rude", "late"]},
+    {"id": "d", "text": "Refund the second order.", "minutes": 12, "city": "Äpfingen",
+     "solved": True, "who": {"tier": "silver", "since": "2024-02"}},
+    {"id": "e", "text": "They refused the refund.", "minutes": -4, "city": "Zug", "tags": [],
+     "who": {"tier": None}},
+    {"id": "f", "text": "Where is my money?", "minutes": 12, "city": "東京", "solved": False,
+     "tags": ["money", "money"], "who": {"tier": "gold"}},
+    {"id": "g", "text": "My card was stolen.", "city": "Ulm", "solved": True,
+     "orders": [{"n": 4}, {"n": 9}]},
+    {"id": "h", "minutes": 45, "city": "Ulm", "tags": ["long"], "orders": [{"n": 1}],
+     "turns": [{"speaker": "customer", "text": f"The refund for order {number}. {TALK}"}
+               for number in range(3)]},
+]  # fmt: skip
 EXTRA_COUNT = 140
 """More matching documents than a window holds; each has a value of its own, which are more than are
 counted.

@@ -29,82 +29,35 @@ FILLER = (
 ) * 4
 
 CALLS: list[dict[str, Any]] = [
-    {
-        "id": "kettle",
-        "sector": "shop",
-        "minutes": 3,
-        "solved": True,
-        "date": "2026-01-10",
-        "tags": ["money", "late"],
-        "customer": {"tier": "gold", "orders": [{"n": 1}, {"n": 2}]},
-        "turns": [
-            {
-                "speaker": "agent",
-                "text": "Good morning, Kettle & Co., how can I help you?",
-                "start_ms": 0,
-                "end_ms": 2500,
-            },
-            {
-                "speaker": "customer",
-                "text": "The kettle never worked and I want my money back.",
-                "start_ms": 2600,
-                "end_ms": 6000,
-                "channel": {"side": "left"},
-                "mood": "angry",
-            },
-            {
-                "speaker": "agent",
-                "text": "Of course, I'll put the payment back on your card today.",
-                "start_ms": 6100,
-                "end_ms": 9000,
-            },
-        ],
-    },
-    {
-        "id": "refund",
-        "sector": "shop",
-        "minutes": 12,
-        "date": "2026-02-01",
-        "tags": ["money"],
-        "customer": {"tier": "silver"},
-        "text": "Refund request for order 17. A refund was promised; the refund never came.",
-    },
-    {
-        "id": "locked",
-        "sector": "bank",
-        "minutes": 7.5,
-        "solved": False,
-        "date": "2026-02-20",
-        "customer": {"tier": "gold"},
-        "text": "🔒 It says too many attempts, and now I can't get into my account at all — "
-        "naïve of me!",
-    },
-    {
-        "id": "card",
-        "sector": "bank",
-        "minutes": 12,
-        "solved": True,
-        "date": "2026-03-05",
-        "text": "My card was stolen on the train, block it.",
-    },
-    {
-        "id": "long",
-        "sector": "telecom",
-        "minutes": 45,
-        "date": "2026-03-06",
-        "turns": [
-            {"speaker": "customer", "text": f"My router shows a red light. {FILLER}"},
-            {"speaker": "agent", "text": f"I see the router here. {FILLER}"},
-            {"speaker": "customer", "text": "And I'd like a refund for the days without internet."},
-        ],
-    },
-    {
-        "id": "german",
-        "sector": "telecom",
-        "text": "Ich möchte mein Geld zurück, die Straße ist seit Tagen ohne Netz.",
-    },
+    {"id": "kettle", "sector": "shop", "minutes": 3, "solved": True, "date": "2026-01-10",
+     "tags": ["money", "late"],
+     "customer": {"tier": "gold", "orders": [{"n": 1}, {"n": 2}]},
+     "turns": [
+         {"speaker": "agent", "text": "Good morning, Kettle & Co., how can I help you?",
+          "start_ms": 0, "end_ms": 2500},
+         {"speaker": "customer", "text": "The kettle never worked and I want my money back.",
+          "start_ms": 2600, "end_ms": 6000, "channel": {"side": "left"}, "mood": "angry"},
+         {"speaker": "agent", "text": "Of course, I'll put the payment back on your card today.",
+          "start_ms": 6100, "end_ms": 9000}]},
+    {"id": "refund", "sector": "shop", "minutes": 12, "date": "2026-02-01", "tags": ["money"],
+     "customer": {"tier": "silver"},
+     "text": "Refund request for order 17. A refund was promised; the refund never came."},
+    {"id": "locked", "sector": "bank", "minutes": 7.5, "solved": False, "date": "2026-02-20",
+     "customer": {"tier": "gold"},
+     "text": "🔒 It says too many attempts, and now I can't get into my account at all — "
+     "naïve of me!"},
+    {"id": "card", "sector": "bank", "minutes": 12, "solved": True, "date": "2026-03-05",
+     "text": "My card was stolen on the train, block it."},
+    {"id": "long", "sector": "telecom", "minutes": 45, "date": "2026-03-06",
+     "turns": [
+         {"speaker": "customer", "text": f"My router shows a red light. {FILLER}"},
+         {"speaker": "agent", "text": f"I see the router here. {FILLER}"},
+         {"speaker": "customer",
+          "text": "And I'd like a refund for the days without internet."}]},
+    {"id": "german", "sector": "telecom",
+     "text": "Ich möchte mein Geld zurück, die Straße ist seit Tagen ohne Netz."},
     {"id": "thanks", "text": "Thank you, that was all. Goodbye."},
-]
+]  # fmt: skip
 TEXTS = {
     call["id"]: call.get("text") or "\n".join(turn["text"] for turn in call["turns"])
     for call in CALLS
