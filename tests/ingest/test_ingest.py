@@ -179,7 +179,7 @@ def test_of_an_id_that_comes_twice_the_last_wins_and_a_warning_says_where(
 
 @pytest.mark.parametrize("between", [0, 450])
 def test_the_last_wins_also_when_it_is_what_the_index_held_before(
-    client: Client, between: int
+    tiny_encoder: None, client: Client, between: int
 ) -> None:
     """Both versions are looked up together, or, with many documents between them, separately."""
     client.ingest([REFUND])
@@ -274,7 +274,7 @@ def test_a_refused_document_leaves_no_field_behind(client: Client) -> None:
 
 
 def test_a_refused_document_of_many_blocks_counts_as_one_refused_and_as_nothing_else(
-    client: Client,
+    tiny_encoder: None, client: Client
 ) -> None:
     client.ingest([{**REFUND, "n": 1}])
     summary = client.ingest([make_long_document("x"), LOCKED])
@@ -283,7 +283,7 @@ def test_a_refused_document_of_many_blocks_counts_as_one_refused_and_as_nothing_
     assert len(read_rejects()) == 1
 
 
-def test_a_document_of_many_blocks_is_there_whole(client: Client) -> None:
+def test_a_document_of_many_blocks_is_there_whole(tiny_encoder: None, client: Client) -> None:
     summary = client.ingest([LOCKED, make_long_document(1), PARCEL])
     assert (summary.documents, summary.passages) == (3, 1 + 70 + 1)
     assert client.describe().passages == 72
@@ -300,15 +300,13 @@ def test_a_span_policy_that_is_none_makes_no_index(client: Client) -> None:
     assert client.ingest(DOCUMENTS).documents == 3
 
 
-def test_progress_is_reported_at_the_beginning_and_after_each_block(
-    backend: Backend, recording_encoder: RecordingEncoder
-) -> None:
+def test_progress_is_reported_at_the_beginning_and_after_each_block(backend: Backend) -> None:
     reported: list[int] = []
 
     def report(summary: Summary) -> None:
         reported.append(summary.passages)
 
-    ingest_documents(backend, recording_encoder, [make_long_document(1)], report=report)
+    ingest_documents(backend, TinyEncoder(), [make_long_document(1)], report=report)
     assert reported == [0, 64, 70]
 
 
