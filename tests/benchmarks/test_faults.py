@@ -10,16 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import (
-    __main__,
-    access,
-    answers,
-    campaign,
-    damage,
-    parameters,
-    pool,
-    report,
-)
+from benchmarks.faults import __main__, access, answers, campaign, damage, parameters, pool, report
 from benchmarks.faults.commands import CommandReport
 from benchmarks.faults.damage import REGIONS, TIMES, Damage, damage_file, draw_fault
 from benchmarks.faults.examination import Judge

@@ -78,9 +78,8 @@ def test_nothing_found_and_nothing_right() -> None:
 
 
 def test_values_are_in_the_order_of_the_rankings() -> None:
-    rankings = ["ab"] * 5 + [
-        "ba"
-    ] * 7  # more than ten, whose numbers are not in the order of their letters
+    # more than ten, whose numbers are not in the order of their letters
+    rankings = ["ab"] * 5 + ["ba"] * 7
     assert measures.evaluate(rankings, [{"a": 1}] * 12)["mrr@10"] == [1.0] * 5 + [0.5] * 7
 
 

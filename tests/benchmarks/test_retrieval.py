@@ -161,12 +161,8 @@ def write_medquad(folder: Path) -> Path:
 def test_judged_answers_are_read_with_some_of_the_others(tmp_path: Path) -> None:
     data = write_medquad(tmp_path)
     read = [json.loads(line.data) for line in lines(MEDQUAD, data, 2)]
-    assert [row["id"] for row in read] == [
-        "doc_0",
-        "doc_3",
-        "doc_5",
-        "doc_7",
-    ]  # every fifth, and 3, 5 and 7
+    # every fifth, and 3, 5 and 7
+    assert [row["id"] for row in read] == ["doc_0", "doc_3", "doc_5", "doc_7"]
     assert read[1] == {"id": "doc_3", "text": "Because of 3."}
     assert len(list(lines(MEDQUAD, data))) == len(list(lines(MEDQUAD, data, 20))) == 10
 

@@ -45,17 +45,13 @@ def test_ingest_is_timed_beside_its_two_parts(
         )
         > 0
     )
-    assert (
-        min(measured[name] for name in ("e: encoder alone, s", "s: store alone, s")) >= 0
-    )  # in tenths: of three calls there may be none
+    # in tenths: of three calls there may be none
+    assert min(measured[name] for name in ("e: encoder alone, s", "s: store alone, s")) >= 0
 
 
 @pytest.mark.usefixtures("_remembered_batches")
 def test_a_plan_is_held_against_the_index_that_was_made(
-    sample_url: str,
-    calls: list[dict[str, Any]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    sample_url: str, calls: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sample, "SECONDS", 600)  # a busy machine does not end the sample early
     monkeypatch.setattr(scale, "SAMPLES", (1000,))  # the other one would be of the same documents
@@ -146,11 +142,7 @@ def test_texts_of_like_length_fill_batches_and_texts_in_order_do_not() -> None:
 
 
 def test_results_are_found_by_their_whole_name(tmp_path: Path) -> None:
-    for name in (
-        "clusters_glove.json",
-        "clusters_glove-large.json",
-        "dev_a_int8_01234567.json",
-    ):
+    for name in ("clusters_glove.json", "clusters_glove-large.json", "dev_a_int8_01234567.json"):
         (tmp_path / name).write_text("{}")
     assert [path.name for path in results.find_results("clusters_glove", tmp_path)] == [
         "clusters_glove.json"

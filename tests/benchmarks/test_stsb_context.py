@@ -162,9 +162,8 @@ def test_two_results_are_compared_on_the_same_rows(tmp_path: Path) -> None:
     assert tested["spearman"]["second"] == pytest.approx(
         crowded["setups"]["single pass"]["spearman"], abs=1e-4
     )
-    with pytest.raises(
-        SystemExit, match="there is no set-up 'per n-gram': the result has single pass"
-    ):
+    message = "there is no set-up 'per n-gram': the result has single pass"
+    with pytest.raises(SystemExit, match=message):
         compare_contexts(plain, crowded, "single pass", "per n-gram")
     with pytest.raises(SystemExit, match="different rows"):
         compare_contexts(plain, {**crowded, "gold": "5.0000"}, "single pass", "single pass")

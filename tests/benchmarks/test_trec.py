@@ -209,9 +209,8 @@ def test_a_file_that_is_missing_and_a_command_that_lacks_half(
 ) -> None:
     with pytest.raises(SystemExit, match=r"gone.qrels cannot be read: .*No such file"):
         trec.read_qrels(tmp_path / "gone.qrels")
-    with pytest.raises(
-        SystemExit,
-        match="give --task and --out to write the files of a task,"
-        " or --qrels and --run to measure runs",
-    ):
+    message = (
+        "give --task and --out to write the files of a task, or --qrels and --run to measure runs"
+    )
+    with pytest.raises(SystemExit, match=message):
         run_cli(monkeypatch, "--task", "medquad", "--run", tmp_path / "run")

@@ -84,9 +84,8 @@ def test_a_call_stands_where_its_best_turn_is_and_is_right_if_that_turn_is() -> 
 
 def test_a_turn_that_scores_nothing_is_no_hit() -> None:
     assert turns.call_ndcg(FIVE, np.array([0.0, 0.0, 0.8, 0.0, 0.0]), QUERY, threshold=0.0) == 0
-    assert turns.call_ndcg(FIVE, np.zeros(5), QUERY) == pytest.approx(
-        0.5 / IDEAL
-    )  # in the order of the calls: a0, b0, c0
+    # in the order of the calls: a0, b0, c0
+    assert turns.call_ndcg(FIVE, np.zeros(5), QUERY) == pytest.approx(0.5 / IDEAL)
 
 
 def test_bm25_of_the_product_stems_and_that_of_the_papers_does_not() -> None:

@@ -38,10 +38,7 @@ WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
         ["quer", "x"],
         "no such command quer: did you mean query? (see hybrid-search --help)",
     ),
-    "a command unlike any other": (
-        ["zzz"],
-        "no such command zzz (see hybrid-search --help)",
-    ),
+    "a command unlike any other": (["zzz"], "no such command zzz (see hybrid-search --help)"),
     "a missing argument": (
         ["query"],
         "missing argument 'phrase': as in hybrid-search query \"refund request\" --index calls",

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,37 +16,10 @@ import pytest
 import typer
 
 from hybrid_search.cli.app import app
+from hybrid_search.client import Client
 from hybrid_search.search.result import Result
-from tests.helpers.cli import CommandResult, invoke_cli, run_cli
+from tests.helpers.cli import invoke_cli, run_cli
 
-HIT = {
-    "id",
-    "passage",
-    "score",
-    "probability",
-    "bm25",
-    "cosine",
-    "prior",
-    "bm25_rank",
-    "cosine_rank",
-} | {
-    "metadata",
-    "spans",
-}
-SPAN = {
-    "start",
-    "end",
-    "text",
-    "cosine",
-    "prior",
-    "turn",
-    "turn_start",
-    "turn_end",
-    "speaker",
-    "start_ms",
-    "times",
-    "end_ms",
-}
 SUMMARY = {"read", "documents", "passages", "spans", "failed", "skipped", "seconds"}
 REFUND = {"id": "refund", "text": "I want a refund, and I want it today."}
 
@@ -63,11 +35,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**environment, "HOME": folder, "XDG_DATA_HOME": folder, "XDG_CACHE_HOME": cache}
 
 
-@pytest.fixture(scope="module")
-def ingest_result(home: dict[str, str]) -> CommandResult:
-    return run_cli("--index", "calls", module="hybrid_search.ingest", env=home)
-
-
 @pytest.fixture(autouse=True)
 def _use_the_sample(sample_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HYBRID_SEARCH_URL", sample_url)
@@ -79,46 +46,27 @@ def write_documents(*documents: dict[str, Any], name: str = "calls.jsonl") -> st
     return name
 
 
-def test_ingest_and_query_as_written_work_in_two_processes(
-    ingest_result: CommandResult, home: dict[str, str]
+def test_ingest_query_and_the_python_call_work_in_three_processes(
+    home: dict[str, str], calls: list[dict[str, Any]]
 ) -> None:
-    assert ingest_result.status == 0
-    assert ingest_result.json["documents"] == 100
+    source = write_documents(*calls[:5])
+    ingested = run_cli("--index", "calls", source, module="hybrid_search.ingest", env=home)
+    assert (ingested.status, len(ingested.stdout.splitlines())) == (0, 1)
+    assert set(ingested.json) >= SUMMARY
+    assert ingested.json["documents"] == 5
+    assert ingested.stderr.splitlines()[-1].endswith("into index 'calls'")
     result = run_cli(
         "query", "refund request", "--index", "calls", "--alpha", "0.5", "--json", env=home
     )
-    assert result.status == 0
-    assert len(result.json["hits"]) == 10
-    assert result.stderr == ""
-
-
-def test_the_python_call_finds_the_same_in_a_third_process(
-    ingest_result: CommandResult, home: dict[str, str]
-) -> None:
+    assert (result.status, len(result.json["hits"]), result.stderr) == (0, 5, "")
     program = (
         "import hybrid_search; "
         'print([hit.id for hit in hybrid_search.query("refund request", alpha=0.5)])'
     )
-    ids = subprocess.run(
+    from_python = subprocess.run(
         [sys.executable, "-c", program], env=home, capture_output=True, text=True, check=True
     ).stdout
-    assert ids.strip() == str(
-        [hit["id"] for hit in run_cli("query", "refund request", "--json", env=home).json["hits"]]
-    )
-
-
-def test_the_summary_is_the_one_line_on_standard_output(ingest_result: CommandResult) -> None:
-    assert len(ingest_result.stdout.splitlines()) == 1
-    assert set(ingest_result.json) >= SUMMARY
-
-
-def test_that_the_sample_was_taken_and_how_far_it_got_is_said_on_standard_error(
-    ingest_result: CommandResult,
-) -> None:
-    first, *_, last = ingest_result.stderr.splitlines()
-    assert first == "no source given: ingesting the bundled sample of 100 calls"
-    assert last.startswith("100 documents (")
-    assert last.endswith("into index 'calls'")
+    assert from_python.strip() == str([hit["id"] for hit in result.json["hits"]])
 
 
 def test_a_run_that_wrote_nothing_names_no_index(tmp_path: Path) -> None:
@@ -129,57 +77,12 @@ def test_a_run_that_wrote_nothing_names_no_index(tmp_path: Path) -> None:
     assert "s and nothing was written" in result.stderr.splitlines()[0]
 
 
-def test_the_same_ingest_again_skips_all(
-    ingest_result: CommandResult, home: dict[str, str]
-) -> None:
-    second_result = run_cli("--index", "calls", module="hybrid_search.ingest", env=home)
-    assert (
-        second_result.status,
-        second_result.json["documents"],
-        second_result.json["skipped"],
-    ) == (0, 0, 100)
-
-
-def test_ingest_is_the_same_program_under_its_three_names(home: dict[str, str]) -> None:
-    source = str(Path(write_documents(REFUND)).resolve())
-    script = str(Path(sys.executable).with_name("hybrid-search"))
-    names = [
-        [sys.executable, "-m", "hybrid_search.ingest"],
-        [sys.executable, "-m", "hybrid_search", "ingest"],
-        [script, "ingest"],
-    ]
-    for number, name in enumerate(names):
-        process = subprocess.run(
-            [*name, "--index", f"index{number}", source],
-            env=home,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert json.loads(process.stdout)["documents"] == 1
-
-
-def test_json_has_the_promised_keys_and_no_others(calls: list[dict[str, Any]]) -> None:
-    result = invoke_cli("query", "refund request", "--json").json
-    assert set(result) == {"hits", "total", "likely", "plan"}
-    assert all(set(hit) == HIT for hit in result["hits"])
-    assert all(set(span) == SPAN for hit in result["hits"] for span in hit["spans"])
-    document = next(call for call in calls if call["id"] == result["hits"][0]["id"])
-    span = result["hits"][0]["spans"][0]
-    turn = document["turns"][span["turn"]]
-    assert turn["text"][span["turn_start"] : span["turn_end"]] == span["text"]
-    assert turn["speaker"] == span["speaker"]
-    assert turn["start_ms"] <= span["start_ms"] < span["end_ms"] <= turn["end_ms"]
-    assert span["times"] == "interpolated"
-
-
-def test_explain_adds_the_parts_whose_sum_is_the_score() -> None:
-    hit = invoke_cli("query", "refund request", "--json", "--explain", "--alpha", "0.25").json[
-        "hits"
-    ][0]
-    assert set(hit) == HIT | {"explanation"}
-    parts = hit["explanation"]
-    assert hit["score"] == pytest.approx(0.25 * parts["spans"] + 0.75 * parts["bm25"])
+@pytest.mark.parametrize("options", [(), ("--explain",)])
+def test_json_is_that_of_python(options: tuple[str, ...], sample: Client) -> None:
+    result = sample.query("refund request", explain=bool(options)).to_dict()
+    printed = invoke_cli("query", "refund request", "--json", *options).json
+    assert printed["hits"] == result["hits"]
+    assert printed.keys() == result.keys()
 
 
 def test_people_are_shown_the_text_with_the_matching_words_in_it() -> None:
@@ -263,34 +166,12 @@ def test_a_comparison_in_where_is_of_values() -> None:
 
 
 def test_every_option_of_query_reaches_the_query() -> None:
-    options = [
-        "--size",
-        "2",
-        "--offset",
-        "1",
-        "--spans",
-        "1",
-        "--fusion",
-        "min_max",
-        "--group-by",
-        "passage",
-        "--refine",
-        "isolate",
-        "--feedback",
-        "3",
-        "--alpha",
-        "0.7",
-    ]
-    result = invoke_cli(
-        "query",
-        "refund",
-        "--context",
-        "I asked for a refund",
-        "--min-score",
-        "0.01",
-        "--json",
-        *options,
-    ).json
+    options = (
+        "--size 2 --offset 1 --spans 1 --fusion min_max --group-by passage --refine isolate "
+        "--feedback 3 --alpha 0.7 --min-score 0.01 --json"
+    )
+    context = ("--context", "I asked for a refund")
+    result = invoke_cli("query", "refund", *context, *options.split()).json
     assert len(result["hits"]) == 2
     assert all(len(hit["spans"]) == 1 for hit in result["hits"])
     assert (result["plan"]["fusion"], result["plan"]["alpha"]) == ("min_max", 0.7)
@@ -351,16 +232,6 @@ def test_exit_status_is_1_where_some_documents_were_refused_and_the_file_is_name
     assert json.loads(Path("no.jsonl").read_text())["line"] == 2
 
 
-def test_refused_documents_go_to_a_file_named_after_the_index() -> None:
-    assert (
-        invoke_cli(
-            "ingest", "--url", "embedded:here", "--index", "tickets", write_documents({"id": "x"})
-        ).json["rejected"]
-        == "here/tickets.rejected.jsonl"
-    )
-    assert Path("here/tickets.rejected.jsonl").is_file()
-
-
 def test_the_file_of_refused_documents_is_not_overwritten_while_it_is_read() -> None:
     """A user who corrects the file in place would lose the lines that are refused again."""
     source = "here/calls.rejected.jsonl"
@@ -392,10 +263,6 @@ ERRORS: dict[str, tuple[list[str], str]] = {
         ["query", "x", "--url", "ftp://host"],
         "unknown URL scheme 'ftp': use embedded:",
     ),
-    "an unknown URL scheme of ingest": (
-        ["ingest", "--url", "ftp://host"],
-        "unknown URL scheme 'ftp': use embedded:",
-    ),
     "no folder in the URL": (["query", "x", "--url", "embedded:"], "embedded: needs a folder"),
     "a missing source": (["ingest", "nowhere.jsonl"], "source nowhere.jsonl does not exist"),
     "an empty folder as source": (["ingest", "."], "source . is a folder without files"),
@@ -408,20 +275,10 @@ ERRORS: dict[str, tuple[list[str], str]] = {
         ["ingest", "--index", "../calls"],
         "index name '../calls' must begin with",
     ),
-    "alpha 2": (
-        ["query", "x", "--alpha", "2"],
-        "alpha is 2.0: it must be a number from 0 to 1",
-    ),
-    "alpha below 0": (["query", "x", "--alpha", "-0.1"], "alpha is -0.1: "),
-    "alpha that is no number": (["query", "x", "--alpha", "nan"], "alpha is nan: "),
-    "size 0": (["query", "x", "--size", "0"], "size is 0: "),
+    "alpha 2": (["query", "x", "--alpha", "2"], "alpha is 2.0: it must be a number from 0 to 1"),
     "a huge size": (
-        ["query", "x", "--size", "1000000"],
-        "size is 1000000: it must be an integer from 1 to 10,000",
-    ),
-    "a negative offset": (
-        ["query", "x", "--offset", "-1"],
-        "offset is -1: it must be an integer of at least 0",
+        ["query", "x", "--size", "99999999999999999999"],
+        "size is 99999999999999999999: it must be an integer from 1 to 10,000",
     ),
     "an unknown field": (
         ["query", "x", "--where", "colour=red"],
@@ -455,17 +312,9 @@ ERRORS: dict[str, tuple[list[str], str]] = {
         ["query", "x", "--model", "."],
         ". is not a model folder: encoder.json is missing.",
     ),
-    "an unknown fusion": (
-        ["query", "x", "--fusion", "best"],
-        "fusion is 'best': it must be 'calibrated' or 'min_max' or 'l2' or 'z_score' or 'rrf'",
-    ),
     "an unknown grouping": (
         ["query", "x", "--group-by", "call"],
         "cannot sort, group or count by 'call': the index has no such field. ",
-    ),
-    "an unknown refinement": (
-        ["query", "x", "--refine", "more"],
-        "refine is 'more': it must be None or 'isolate'",
     ),
     "an unknown device": (
         ["query", "x", "--device", "gpu"],
@@ -482,11 +331,6 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     ),
     "neither text nor file": (
         ["best-spans", "x"],
-        "give a PHRASE with --text TEXT, or --file JSONL alone",
-    ),
-    "nothing at all": (["best-spans"], "give a PHRASE with --text TEXT, or --file JSONL alone"),
-    "both text and file": (
-        ["best-spans", "x", "--text", "y", "--file", "z"],
         "give a PHRASE with --text TEXT, or --file JSONL alone",
     ),
     "a phrase beside the file": (
@@ -516,21 +360,6 @@ def test_an_error_is_one_line_in_a_real_process_too() -> None:
     result = run_cli("query", "x", "--alpha", "2")
     assert len(result.stderr.splitlines()) == 1
     assert result.error.startswith("alpha is 2.0")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["query"],
-        ["query", "x", "--alpha", "much"],
-        ["query", "x", "--colour", "red"],
-        ["search", "x"],
-    ],
-)
-def test_what_is_no_command_at_all_has_exit_status_2_and_no_traceback(arguments: list[str]) -> None:
-    result = run_cli(*arguments)
-    assert (result.status, result.stdout) == (2, "")
-    assert "Traceback" not in result.stderr
 
 
 def test_a_folder_that_is_a_file_is_one_error() -> None:
@@ -588,12 +417,13 @@ def test_warnings_are_lines_on_standard_error() -> None:
         "WARNING: id 'refund' is at calls.jsonl:1 and again at calls.jsonl:2: the last one wins; "
         "--rows turn makes one call of them" in result.stderr.splitlines()
     )
+    assert "1 documents have the id of another one before them and replaced it" in result.stderr
 
 
 def test_best_spans_of_a_text_as_json() -> None:
     text = "Well, [hm] I would like to have my money back."
     spans = invoke_cli("best-spans", "refund", "--text", text, "--k", "2", "--json").json["spans"]
-    assert [set(span) for span in spans] == [SPAN, SPAN]
+    assert len(spans) == 2
     assert all(text[span["start"] : span["end"]] == span["text"] for span in spans)
     scores = [span["cosine"] + span["prior"] for span in spans]
     assert scores[0] >= scores[1]
@@ -641,6 +471,7 @@ def test_best_spans_of_a_file_answer_line_by_line_with_all_that_was_given() -> N
         b'{"phrase": "x"}',
         b'{"phrase": "x", "text": 1}',
         b'{"phrase": "", "text": "y"}',
+        b'{"phrase": "x", "text": "y", "weight": NaN}',
         b"\xff",
     ],
 )
@@ -658,11 +489,7 @@ def test_a_reader_that_leaves_early_is_no_error_and_the_status_tells_of_it() -> 
     """
     Path("pairs.jsonl").write_text('{"phrase": "refund", "text": "my money back"}\n' * 400)
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    for arguments in (
-        ["query", "refund", "--size", "100"],
-        ["query", "refund", "--json"],
-        ["best-spans", "--file", "pairs.jsonl"],
-    ):
+    for arguments in (["query", "refund", "--json"], ["best-spans", "--file", "pairs.jsonl"]):
         for read in (0, 10):
             with subprocess.Popen(
                 [sys.executable, "-m", "hybrid_search", *arguments],
@@ -677,34 +504,6 @@ def test_a_reader_that_leaves_early_is_no_error_and_the_status_tells_of_it() -> 
                 assert process.stderr.read() == b""
                 # a short output may be in the pipe before its reader leaves
                 assert process.wait() in ({0, 141} if read else {141})
-
-
-@pytest.mark.faults
-def test_a_killed_ingest_is_finished_by_the_same_command() -> None:
-    """Kills come before the index exists, when it was just made, and after some documents."""
-    source = write_documents(
-        *(
-            {"id": str(number), "text": f"Call number {number}. " + "I want my money back. " * 100}
-            for number in range(40)
-        )
-    )
-    command = [sys.executable, "-m", "hybrid_search.ingest", "--url", "embedded:here", source]
-    for seconds in (0.3, 1.0, 2.0):
-        with subprocess.Popen(command, stdout=-1, stderr=-1) as process:
-            try:
-                process.communicate(timeout=seconds)
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGKILL)
-    result = run_cli("ingest", "--url", "embedded:here", source)
-    assert result.status == 0
-    assert result.json["documents"] + result.json["skipped"] == 40
-    ids = [
-        hit["id"]
-        for hit in run_cli(
-            "query", "money back", "--url", "embedded:here", "--size", "100", "--json"
-        ).json["hits"]
-    ]
-    assert sorted(ids) == sorted(str(number) for number in range(40))
 
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -737,12 +536,3 @@ def test_a_number_that_json_lacks_is_an_error_and_not_nan(
     result = invoke_cli("query", "refund", "--url", sample_url, "--json")
     assert (result.status, result.stdout) == (2, "")
     assert "cannot be printed as JSON" in result.stderr
-
-
-def test_a_line_of_best_spans_with_nan_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.jsonl"
-    path.write_text('{"phrase": "refund", "text": "my money back", "weight": NaN}\n')
-    result = invoke_cli("best-spans", "--file", str(path))
-    assert (result.status, result.stdout) == (2, "")
-    assert "pairs.jsonl:1 is not" in result.stderr
-    assert "NaN is not JSON" in result.stderr

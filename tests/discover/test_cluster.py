@@ -12,17 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid_search import connect
+from hybrid_search import Match, connect
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.client import Client
 from hybrid_search.discover import groups
 from hybrid_search.discover.contexts import ContextReader, encode_alone
 from hybrid_search.discover.groups import describe_groups, group_phrases
-from hybrid_search.discover.linkage import (
-    cluster_distances,
-    cluster_vectors,
-    find_telling_words,
-)
+from hybrid_search.discover.linkage import cluster_distances, cluster_vectors, find_telling_words
 from hybrid_search.discover.phrase_source import read_source
 from hybrid_search.discover.types import Occurrence
 from hybrid_search.discover.word_tree import WordTree, find_words, normalize
@@ -33,23 +29,9 @@ from tests.helpers.tiny_encoder import DIMENSION, TinyEncoder
 from tests.topics.test_mining import fill, make_documents
 
 PHRASES = ["refund money", "Refund money!", "money refund", "late order", "order late now"]
-MATCH = {
-    "topic": "refund",
-    "phrase": "refund",
-    "id": "a",
-    "turn": 0,
-    "speaker": None,
-    "start": 0,
-    "end": 6,
-    "text": "refund",
-    "cosine": 0.9,
-    "probability": 0.9,
-    "start_ms": None,
-    "end_ms": None,
-    "metadata": {},
-    "model": "tiny",
-    "times": None,
-}
+MATCH = Match(
+    "refund", "refund", "a", 0, None, 0, 6, "refund", 0.9, 0.9, None, None, {}, "tiny"
+).to_dict()
 
 
 def test_average_linkage_merges_up_to_the_mean_distance() -> None:
@@ -191,20 +173,10 @@ def write(folder: Path, text: str, name: str = "some.jsonl") -> Path:
         ("refund\n", "phrases.jsonl", None, r"phrases.jsonl:1 is not JSON"),
         ("refund\n", "matches.csv", None, "ends in .csv, and matches are read from JSON lines"),
         ("\n[1]\n", "list.jsonl", None, r"list.jsonl:2 is not a match: it is not an object"),
-        (
-            json.dumps({**MATCH, "start": "0"}),
-            "a.jsonl",
-            None,
-            "start is missing, or is no int",
-        ),
+        (json.dumps({**MATCH, "start": "0"}), "a.jsonl", None, "start is missing, or is no int"),
         (json.dumps({**MATCH, "id": 4}), "a.jsonl", None, "id is missing, or is no string"),
         (json.dumps({**MATCH, "end": 0}), "a.jsonl", None, "end must be larger than start"),
-        (
-            json.dumps(MATCH),
-            "a.jsonl",
-            "late",
-            "no match of topic 'late': its topics are refund",
-        ),
+        (json.dumps(MATCH), "a.jsonl", "late", "no match of topic 'late': its topics are refund"),
     ],
 )
 def test_a_wrong_file_is_one_clear_error(

@@ -118,9 +118,8 @@ def test_the_precision_suits_the_device_where_the_folder_has_the_choice(
 def test_an_unknown_precision_is_refused_with_those_that_are_known(
     model: Path, precision: str
 ) -> None:
-    with pytest.raises(
-        UsageError, match=f"{precision!r} is not one of auto, int8, float16, float32"
-    ):
+    message = f"{precision!r} is not one of auto, int8, float16, float32"
+    with pytest.raises(UsageError, match=message):
         OnnxEncoder(model, "cpu", precision=precision)
 
 

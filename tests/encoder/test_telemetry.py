@@ -34,11 +34,7 @@ with hybrid_search.connect("memory:", device="cpu") as client:
 def new_user(tmp_path: Path) -> dict[str, str]:
     """The environment of a user whose home is empty."""
     (tmp_path / "user").mkdir()
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path / "user"),
-        "PYTHONPATH": str(ROOT),
-    }
+    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "user"), "PYTHONPATH": str(ROOT)}
 
 
 def run_python(program: str, env: Mapping[str, str]) -> str:

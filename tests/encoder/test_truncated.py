@@ -57,9 +57,8 @@ def test_an_index_is_of_the_size_that_was_chosen_and_whoever_asks_need_not_know(
         hit = reader.query("a refund", size=1, spans=1, spans_by="cosine").hits[0]
         full_encoder = load(model, "cpu")
         query_vector = phrase_vector.query_vector(full_encoder, "a refund")
-        encoding = full_encoder.encode([document["text"] for document in DOCUMENTS])[
-            0
-        ]  # in the same batch, which int8 depends on
+        # in the same batch, which int8 depends on
+        encoding = full_encoder.encode([document["text"] for document in DOCUMENTS])[0]
         start, end = hit.spans[0].start, hit.spans[0].end
         inside = (encoding.offsets[:, 0] >= start) & (encoding.offsets[:, 1] <= end)
         assert hit.id == "a"
@@ -96,8 +95,7 @@ def test_a_size_that_the_model_does_not_have_is_named_with_those_that_it_has(
     with (
         open_client(model, tmp_path, 100) as client,
         pytest.raises(
-            UsageError,
-            match=r"dimension is 100, but model .* has vectors of 64, 128, 384: use",
+            UsageError, match=r"dimension is 100, but model .* has vectors of 64, 128, 384: use"
         ),
     ):
         client.ingest(DOCUMENTS)

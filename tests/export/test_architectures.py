@@ -16,16 +16,20 @@ import pytest
 
 from hybrid_search.text.types import Floats
 
-pytestmark = [
-    pytest.mark.export,
-    pytest.mark.filterwarnings("ignore"),  # torch's exporter warns of its own future
-]
+# torch's exporter warns of its own future
+pytestmark = [pytest.mark.export, pytest.mark.filterwarnings("ignore")]
 
 torch = pytest.importorskip("torch", reason="the extra [export] is not installed: make test-export")
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 safetensors_torch = pytest.importorskip("safetensors.torch")
 sentence_transformers = pytest.importorskip("sentence_transformers")
+
+from export import check, graph, to_onnx  # noqa: E402 (after torch)
+from export.training.model import SpanEncoder  # noqa: E402
+from export.training.sentence_folder import MAX_LENGTH  # noqa: E402
+from hybrid_search.encoder import SHIPPED  # noqa: E402
+from hybrid_search.encoder.onnx import OnnxEncoder  # noqa: E402
 
 HIDDEN, SIZES = 32, (16, 8, 32)
 SHAPE = {
@@ -68,15 +72,11 @@ def fast_tokenizer(padding: str, **source: Any) -> Any:
 
 def word_pieces() -> Any:
     """The shipped tokenizer: [CLS] and [SEP] around a text."""
-    from hybrid_search.encoder import SHIPPED
-
     return fast_tokenizer("[PAD]", tokenizer_file=str(SHIPPED / "tokenizer.json"))
 
 
 def byte_pairs() -> Any:
     """A tokenizer like RoBERTa's: <s> and </s> around a text, and padding is token 1."""
-    from export import check
-
     tokenizer = tokenizers.ByteLevelBPETokenizer()
     special_tokens = ["<s>", "<pad>", "</s>", "<unk>"]
     tokenizer.train_from_iterator(check.corpus()[1], special_tokens=special_tokens)
@@ -90,8 +90,6 @@ TOKENIZERS = {"word pieces": word_pieces, "byte pairs": byte_pairs}
 @pytest.fixture(scope="module", params=ARCHITECTURES)
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as `export.train` writes it: a tiny encoder and a head, seeded random weights."""
-    from export.training.model import SpanEncoder
-
     base, folder = tmp_path_factory.mktemp("base"), tmp_path_factory.mktemp(request.param)
     kind, shape = ARCHITECTURES[request.param]
     tokenizer = TOKENIZERS[kind]()
@@ -109,9 +107,6 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module")
 def exported(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model folder of `trained`, which the parity gate let pass."""
-    from export import to_onnx
-    from export.training.sentence_folder import MAX_LENGTH
-
     folder = tmp_path_factory.mktemp("exported")
     source = to_onnx.Source(str(trained), "tiny", "Apache-2.0", "random weights")
     to_onnx.build(source, folder, "int8", MAX_LENGTH, "turn", sizes=SIZES)
@@ -121,9 +116,6 @@ def exported(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def in_float32(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model folder of `trained` in float32."""
-    from export import to_onnx
-    from export.training.sentence_folder import MAX_LENGTH
-
     folder = tmp_path_factory.mktemp("float32")
     source = to_onnx.Source(str(trained), "tiny", "Apache-2.0", "random weights")
     to_onnx.build(source, folder, "float32", MAX_LENGTH, "turn", sizes=SIZES)
@@ -132,8 +124,6 @@ def in_float32(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def product_means(folder: Path) -> Floats:
     """The product's vectors of whole texts, ``[texts, numbers]``: the means of their tokens."""
-    from hybrid_search.encoder.onnx import OnnxEncoder
-
     encodings = OnnxEncoder(folder, "cpu").encode(TEXTS)
     return np.array([encoding.vectors.mean(axis=0) for encoding in encodings])
 
@@ -150,8 +140,6 @@ def assert_same(vectors: Floats, expected: Floats) -> None:
 def test_every_architecture_is_exported_with_its_head_and_runs_in_every_precision(
     exported: Path,
 ) -> None:
-    from hybrid_search.encoder.onnx import OnnxEncoder
-
     settings = json.loads((exported / "encoder.json").read_text())
     assert settings["parity"].keys() == {"int8", "float16"}
     for precision in settings["parity"]:
@@ -186,8 +174,6 @@ def test_sentence_transformers_gives_the_products_vectors_of_a_trained_folder(
 
 
 def test_an_architecture_that_optimum_does_not_know_is_refused(tmp_path: Path) -> None:
-    from export import graph
-
     config = transformers.GPT2Config(vocab_size=8, n_embd=8, n_layer=1, n_head=1)
     model = graph.TokenVectors(transformers.GPT2Model(config))
     with pytest.raises(SystemExit, match=r"exports no text encoders of type gpt2; .*bert, "):

@@ -11,15 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from export.boundaries import (
-    composed,
-    gaps,
-    marked,
-    natural,
-    network,
-    npz,
-    weights,
-)
+from export.boundaries import composed, gaps, marked, natural, network, npz, weights
 from export.boundaries.corpora import Request
 from export.boundaries.encoded import encode_texts
 from export.boundaries.marked import MarkedExample

@@ -127,10 +127,7 @@ def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: Any) -> None:
 
 
 def test_the_command_writes_file_digest_and_card_the_same_again(
-    model: Path,
-    data: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    model: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_command(monkeypatch, "--model", model, "--data", data, "--json")
     report = json.loads(capsys.readouterr().out)

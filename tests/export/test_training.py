@@ -18,21 +18,41 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytestmark = [
-    pytest.mark.export,
-    pytest.mark.filterwarnings("ignore"),  # torch's exporter warns of its own future
-]
+from tests.helpers.tiny_bert import save_weights
+
+# torch's exporter warns of its own future
+pytestmark = [pytest.mark.export, pytest.mark.filterwarnings("ignore")]
 
 torch = pytest.importorskip("torch", reason="the extra [export] is not installed: make test-export")
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 sentence_transformers = pytest.importorskip("sentence_transformers")
 
-from export.training import compose, data, losses, recipe, texts  # noqa: E402 (after torch)
+from export import to_onnx, train  # noqa: E402 (after torch)
+from export.restore import restore  # noqa: E402
+from export.training import compose, data, loop, losses, recipe, texts  # noqa: E402
+from export.training.batch import Batcher, _allowed_mask  # noqa: E402
+from export.training.encoder import TorchEncoder  # noqa: E402
+from export.training.model import SpanEncoder, read  # noqa: E402
+from export.training.objective import goals_of, losses_of  # noqa: E402
+from export.training.pool import Pool  # noqa: E402
+from export.training.recipe import TeacherMixture  # noqa: E402
+from export.training.teacher import FrozenEncoder, principal  # noqa: E402
+from hybrid_search.encoder.onnx import OnnxEncoder  # noqa: E402
+from hybrid_search.search import span_search  # noqa: E402
 from hybrid_search.text.spans import MAX_WORDS  # noqa: E402
 from hybrid_search.text.types import Floats  # noqa: E402
 
 Table = dict[str, Any]
+
+
+def assert_near(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
+    torch.testing.assert_close(found, expected, atol=tolerance, rtol=0)
+
+
+def parse_stage(table: Table) -> recipe.Stage:
+    """Return a stage as a recipe of it alone has it."""
+    return recipe.parse({"name": "x", "stages": [table]}).stages[0]
 
 
 # --- losses ---
@@ -92,9 +112,8 @@ def test_distillation_and_relations_by_hand() -> None:
         torch.tensor([[3.0, 4.0], [0.0, 2.0]]),
         torch.tensor([[1.0, 0.0], [0.0, 1.0]]),
     )
-    assert losses.distillation(student, teacher).item() == pytest.approx(
-        (0.4 + 0.0) / 2
-    )  # cosines 0.6 and 1
+    # cosines 0.6 and 1
+    assert losses.distillation(student, teacher).item() == pytest.approx((0.4 + 0.0) / 2)
     relations = torch.tensor([[0.5], [0.5]])  # the student's are 0.6 and 0
     relational_loss = losses.relational(student, torch.tensor([[7.0, 0.0]]), relations)
     assert relational_loss.item() == pytest.approx((0.1**2 + 0.5**2) / 2)
@@ -118,10 +137,8 @@ def test_the_best_span_by_hand() -> None:
     assert bounds.tolist() == [[[0, 2]]]  # the mean (.5, .5) has the query's direction
     assert cosine.item() == pytest.approx(1.0)
     cosine, bounds = losses.best_span(query, tokens, every, 1)
-    assert (bounds.tolist(), cosine.item()) == (
-        [[[0, 1]]],
-        pytest.approx(math.sqrt(0.5)),
-    )  # two are equal: the first
+    # two are equal: the first
+    assert (bounds.tolist(), cosine.item()) == ([[[0, 1]]], pytest.approx(math.sqrt(0.5)))
     cosine, bounds = losses.best_span(query, tokens, torch.tensor([[False, True, True]]), 3)
     assert (bounds.tolist(), cosine.item()) == ([[[1, 2]]], pytest.approx(math.sqrt(0.5)))
     cosine, bounds = losses.best_span(query, tokens, torch.zeros(1, 3, dtype=torch.bool), 3)
@@ -201,16 +218,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         single="[CLS] $A [SEP]", special_tokens=edges
     )
     tokenizer.save(str(folder / "tokenizer.json"))
-    torch.manual_seed(7)
-    config = transformers.BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=128,
-    )
-    transformers.BertModel(config).save_pretrained(folder)
+    save_weights(folder, len(vocabulary))
     yield folder
 
 
@@ -257,23 +265,27 @@ def run(
     teacher: Path | None = None,
 ) -> Any:
     """A run of the recipe `table`, as `export.train` prepares it."""
-    from export import train
-
     output_folder.mkdir(parents=True, exist_ok=True)
     (output_folder / "asked.toml").write_text(toml(table))
-    argument_list = [
-        "--base",
-        str(base),
-        "--triples",
-        str(triple_file),
-        "--out",
-        str(output_folder),
-        "--recipe",
-        str(output_folder / "asked.toml"),
-    ]
+    asked = output_folder / "asked.toml"
+    argument_list = ["--base", str(base), "--triples", str(triple_file), "--recipe", str(asked)]
+    argument_list += ["--out", str(output_folder)]
     argument_list += ["--teacher", str(teacher)] if teacher else []
     options = train.arguments([*argument_list, "--device", "cpu", "--threads", "1"])
     return replace(train.prepare(options), score=score)
+
+
+MakeRun = Callable[..., Any]
+
+
+@pytest.fixture
+def make_run(tiny: Path, triples_path: Path, tmp_path: Path) -> MakeRun:
+    """A run of a recipe on the tiny encoder and triples, in the folder ``out`` or another."""
+
+    def make(table: Table, *score: Any, name: str = "out", **more: Any) -> Any:
+        return run(tiny, triples_path, tmp_path / name, table, *score, **more)
+
+    return make
 
 
 def toml(table: Table) -> str:
@@ -316,8 +328,6 @@ def weights_of(folder: Path) -> dict[str, Any]:
 
 
 def test_texts_read_together_have_the_vectors_of_texts_read_alone(tiny: Path) -> None:
-    from export.training.model import SpanEncoder, read
-
     model, cutter = SpanEncoder.load(tiny), texts.Cutter(tiny)
     cut = cutter.tokenize([sentence(make_random(i), n) for i, n in enumerate((3, 20, 1, 7, 7, 12))])
     together = read(model, cutter, cut, budget=64)
@@ -326,24 +336,14 @@ def test_texts_read_together_have_the_vectors_of_texts_read_alone(tiny: Path) ->
         alone = read(model, cutter, [text], budget=64)
         assert alone.flat.shape == (len(text.ids), 32)  # special tokens are left out
         start = together.starts[i]
-        torch.testing.assert_close(
-            together.flat[start : start + len(text.ids)], alone.flat, atol=1e-5, rtol=0
-        )
-        torch.testing.assert_close(
-            together.text_means([i])[0], alone.flat.mean(0), atol=1e-5, rtol=0
-        )
-    torch.testing.assert_close(
-        together.means([(1, 4, 6)])[0], padded[0, 4:6].mean(0), atol=1e-5, rtol=0
-    )
+        assert_near(together.flat[start : start + len(text.ids)], alone.flat)
+        assert_near(together.text_means([i])[0], alone.flat.mean(0))
+    assert_near(together.means([(1, 4, 6)])[0], padded[0, 4:6].mean(0))
     assert mask.sum(1).tolist() == [len(cut[1].ids), len(cut[2].ids)]
     assert not padded[1, len(cut[2].ids) :].any()
 
 
 def test_the_teacher_gives_what_the_base_model_says_of_a_text_by_itself(tiny: Path) -> None:
-    from export.training.model import SpanEncoder
-    from export.training.recipe import TeacherMixture
-    from export.training.teacher import FrozenEncoder
-
     cutter = texts.Cutter(tiny)
     teacher = FrozenEncoder(SpanEncoder.load(tiny), cutter, budget=64)
     plain = transformers.AutoModel.from_pretrained(tiny).eval()
@@ -355,11 +355,9 @@ def test_the_teacher_gives_what_the_base_model_says_of_a_text_by_itself(tiny: Pa
         return hidden.mean(0) / hidden.mean(0).norm()  # special tokens too, as the base was trained
 
     with torch.no_grad():
-        torch.testing.assert_close(
+        assert_near(
             teacher.alone([*sentences, sentences[0]]),
             torch.stack([encode_alone(text) for text in [*sentences, sentences[0]]]),
-            atol=1e-5,
-            rtol=0,
         )
     long = cutter.tokenize([sentences[1]])[0]
     start, end = (int(edge) for edge in (long.words[4, 0], long.words[5, 1]))
@@ -368,12 +366,12 @@ def test_the_teacher_gives_what_the_base_model_says_of_a_text_by_itself(tiny: Pa
         window = tokenizer.encode(long.text[int(long.words[2, 0]) : int(long.words[7, 1])])
         hidden = plain(input_ids=torch.tensor([window.ids])).last_hidden_state[0]
     goal = hidden[3:5].mean(0)  # behind [CLS] two words of context, then the span's two
-    torch.testing.assert_close(window_vector, goal / goal.norm(), atol=1e-5, rtol=0)
+    assert_near(window_vector, goal / goal.norm())
     mixed_vector = teacher.mix_teachers(
         [(long, start, end)], TeacherMixture(alone=3.0, window=1.0, words=2)
     )[0]
     mixed = 3 * teacher.alone([long.text[start:end]])[0] + window_vector
-    torch.testing.assert_close(mixed_vector, mixed / mixed.norm(), atol=1e-5, rtol=0)
+    assert_near(mixed_vector, mixed / mixed.norm())
 
 
 def make_corpus(rows: list[Table]) -> data.Corpus:
@@ -408,11 +406,7 @@ def test_spans_are_whole_words_of_the_text_and_a_woven_clause_is_one(tiny: Path)
 
 
 def test_a_batch_follows_from_the_seed_and_the_step(tiny: Path) -> None:
-    from export.training.batch import Batcher
-
-    parsed_stage = recipe.parse(
-        {"name": "x", "stages": [{**DISTIL, "weights": {"distil": 1.0}}]}
-    ).stages[0]
+    parsed_stage = parse_stage({**DISTIL, "weights": {"distil": 1.0}})
     batcher = Batcher([make_corpus(triples())], parsed_stage, texts.Cutter(tiny, 60), "1/0")
     first, again, next_batch = (batcher.batch(step) for step in (3, 3, 4))
     assert [text.text for text in first.texts] == [text.text for text in again.texts]
@@ -437,9 +431,8 @@ def test_an_echo_is_words_of_a_clause_in_their_order() -> None:
         echo = composer.echo(passage, random).split()
         clause_iterators = [iter(clause) for clause in clauses]
         assert echo
-        assert any(
-            all(word in words for word in echo) for words in clause_iterators
-        )  # an iterator: in order, none twice
+        # an iterator: in order, none twice
+        assert any(all(word in words for word in echo) for words in clause_iterators)
         lengths.add(len(echo))
     assert len(lengths) > 3
     assert composer.echo(compose.Composed("Hello"), random) == "Hello"
@@ -448,11 +441,6 @@ def test_an_echo_is_words_of_a_clause_in_their_order() -> None:
 def test_spans_are_distilled_without_short_texts_and_equal_words_are_read_once(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from export.training.batch import Batcher
-    from export.training.model import SpanEncoder
-    from export.training.objective import goals_of
-    from export.training.teacher import FrozenEncoder
-
     cutter = texts.Cutter(tiny, 60)
     teacher = FrozenEncoder(SpanEncoder.load(tiny), cutter, 1024)
     batch_sizes: list[int] = []
@@ -465,20 +453,17 @@ def test_spans_are_distilled_without_short_texts_and_equal_words_are_read_once(
     monkeypatch.setattr(teacher, "alone", count_and_encode)
     for weights, more in (("distil", {"shorts": 0}), ("score", {"echoes": 2, "triples": 3})):
         table = {**DISTIL, "triples": 0, **more, "weights": {"distil": 1.0, weights: 1.0}}
-        parsed_stage = recipe.parse({"name": "x", "stages": [table]}).stages[0]
+        parsed_stage = parse_stage(table)
         batch = Batcher([make_corpus(triples())], parsed_stage, cutter, "1/0").batch(0)
         goals = goals_of(batch, teacher, parsed_stage)
         assert goals is not None
         expected = alone(
             [batch.texts[number].text[start:end] for number, start, end in batch.spans]
         )
-        torch.testing.assert_close(goals.spans, expected, atol=1e-5, rtol=0)
+        assert_near(goals.spans, expected)
         assert len(goals.shorts) == len(batch.shorts)
-    assert (
-        len(batch_sizes) == 2
-        # all of a batch in one pass, in which a clause that is both distilled and scored is read
-        # once
-    )
+    # all of a batch in one pass, in which a clause that is both distilled and scored is read once
+    assert len(batch_sizes) == 2
 
 
 def test_scores_without_anything_to_score_are_refused() -> None:
@@ -487,19 +472,9 @@ def test_scores_without_anything_to_score_are_refused() -> None:
 
 
 def test_pairs_are_scored_by_the_best_clause(tiny: Path) -> None:
-    from export.training.batch import Batcher
-    from export.training.model import SpanEncoder, read
-    from export.training.objective import goals_of, losses_of
-    from export.training.teacher import FrozenEncoder
-
-    stage = recipe.parse(
-        {
-            "name": "x",
-            "stages": [
-                {**DISTIL, "triples": 4, "echoes": 2, "sharpen": 1.5, "weights": {"score": 1.0}}
-            ],
-        }
-    ).stages[0]
+    stage = parse_stage(
+        {**DISTIL, "triples": 4, "echoes": 2, "sharpen": 1.5, "weights": {"score": 1.0}}
+    )
     cutter = texts.Cutter(tiny, 60)
     student, teacher = SpanEncoder.load(tiny), FrozenEncoder(SpanEncoder.load(tiny), cutter, 1024)
     batch = Batcher([make_corpus(triples())], stage, cutter, "1/0").batch(0)
@@ -509,9 +484,8 @@ def test_pairs_are_scored_by_the_best_clause(tiny: Path) -> None:
         for step in (0, 1, 2)
     } <= {*batch.pairs}
     assert {*zip(batch.queries, batch.negatives, strict=True)} <= {*batch.pairs}
-    assert (
-        len(batch.pairs) == 4 * 4 + 2 * 2
-    )  # queries with four passages each, echoes with both that there are
+    # queries with four passages each, echoes with both that there are
+    assert len(batch.pairs) == 4 * 4 + 2 * 2
     goals = goals_of(batch, teacher, stage)
     assert goals is not None
     assert goals.scores is not None
@@ -523,7 +497,7 @@ def test_pairs_are_scored_by_the_best_clause(tiny: Path) -> None:
             if number == passage
         ]
         expected[row] = (teacher.alone([batch.texts[short].text]) @ teacher.alone(clauses).T).max()
-    torch.testing.assert_close(goals.scores, expected, atol=1e-5, rtol=0)
+    assert_near(goals.scores, expected)
     batch_vectors = read(student, cutter, batch.texts, 1024)
     loss_values = losses_of(batch, goals, batch_vectors, stage, [student.hidden])
     best = [
@@ -538,16 +512,7 @@ def test_pairs_are_scored_by_the_best_clause(tiny: Path) -> None:
 
 
 def test_turns_that_were_written_to_mislead_are_not_scored_by_the_teacher(tiny: Path) -> None:
-    from dataclasses import replace
-
-    from export.training.batch import Batcher
-
-    stage = recipe.parse(
-        {
-            "name": "x",
-            "stages": [{**DISTIL, "triples": 40, "echoes": 2, "weights": {"score": 1.0}}],
-        }
-    ).stages[0]
+    stage = parse_stage({**DISTIL, "triples": 40, "echoes": 2, "weights": {"score": 1.0}})
     plain, *others = make_corpus(triples()).triples
     written = [replace(triple, span=(0, 3), core=(0, 3)) for triple in others]
     corpus = data.Corpus("made", "0", [plain, *written], 0)
@@ -557,11 +522,6 @@ def test_turns_that_were_written_to_mislead_are_not_scored_by_the_teacher(tiny: 
 
 
 def test_texts_of_the_pool_are_drawn_towards_the_larger_teacher(tiny: Path) -> None:
-    from export.training.batch import Batcher
-    from export.training.model import SpanEncoder, read
-    from export.training.objective import losses_of
-    from export.training.pool import Pool
-
     random = make_random(4)
     sentences = [sentence(random, 4) for _ in range(12)]
     vectors = torch.nn.functional.normalize(torch.randn(12, 48), dim=-1).half()
@@ -590,12 +550,10 @@ def test_texts_of_the_pool_are_drawn_towards_the_larger_teacher(tiny: Path) -> N
     assert loss_values.keys() == {"transfer", "similarity"}
 
 
-def test_a_pool_without_a_teacher_and_readers_without_a_pool_are_refused(
-    tiny: Path, triples_path: Path, tmp_path: Path
-) -> None:
+def test_a_pool_without_a_teacher_and_readers_without_a_pool_are_refused(make_run: MakeRun) -> None:
     table = {"head": "aligned", "pool": "{ texts = 20 }", "stages": [DISTIL]}
     with pytest.raises(SystemExit, match="name its folder with --teacher"):
-        run(tiny, triples_path, tmp_path / "out", table)
+        make_run(table)
     plan = {"steps": 1, "texts": 5, "weights": {"transfer": 1.0}}
     with pytest.raises(SystemExit, match="the pool is empty"):
         recipe.parse({"name": "x", "stages": [plan]})
@@ -604,18 +562,11 @@ def test_a_pool_without_a_teacher_and_readers_without_a_pool_are_refused(
 
 
 def test_a_run_learns_from_a_larger_teacher_and_then_from_itself(
-    tiny: Path, triples_path: Path, tmp_path: Path
+    make_run: MakeRun, tiny: Path, tmp_path: Path
 ) -> None:
     """The second stage's teacher is what the first one ended with, less special tokens."""
-    from export.training import loop
-    from export.training.model import SpanEncoder, read
-
-    config = transformers.BertConfig(
-        vocab_size=8 + len(WORDS), hidden_size=48, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=128,
-    )  # fmt: skip
     larger = tmp_path / "larger"
-    transformers.BertModel(config).save_pretrained(larger)
+    save_weights(larger, 8 + len(WORDS), hidden_size=48, num_hidden_layers=1)
     (larger / "tokenizer.json").write_bytes((tiny / "tokenizer.json").read_bytes())
     transfer = stage(
         40, "{ transfer = 1.0, similarity = 1.0 }", texts=8, lr=3e-3, distil_from="larger"
@@ -629,10 +580,10 @@ def test_a_run_learns_from_a_larger_teacher_and_then_from_itself(
         ],
     }
     teachers: list[Any] = []
-    prepared = run(tiny, triples_path, tmp_path / "out", table, teacher=larger)
+    prepared = make_run(table, teacher=larger)
     goals = torch.nn.functional.normalize(prepared.pool.goals.float(), dim=-1)
     read_by_larger = prepared.larger.alone(prepared.pool.texts)  # lies where the goals do
-    torch.testing.assert_close(read_by_larger, goals, atol=1e-2, rtol=0)
+    assert_near(read_by_larger, goals, 1e-2)
     original = loop.Run.make_teacher
 
     def note_teacher(*arguments: Any) -> Any:
@@ -647,11 +598,10 @@ def test_a_run_learns_from_a_larger_teacher_and_then_from_itself(
     tokenized = prepared.cutter.tokenize(prepared.pool.texts[:20])
     model = SpanEncoder.load(tmp_path / "out" / "stages" / "1")
     means = read(model, prepared.cutter, tokenized, 1024).text_means(range(20)).detach()
-    torch.testing.assert_close(
+    assert_near(
         teachers[0].alone(prepared.pool.texts[:20]),
         torch.nn.functional.normalize(means, dim=-1),
-        atol=1e-2,  # a teacher may compute in bfloat16
-        rtol=0,
+        1e-2,
     )
 
 
@@ -689,38 +639,16 @@ def test_a_passage_is_cut_around_its_span_and_a_negative_to_what_is_like_the_que
 
 
 def test_passages_that_may_be_right_are_no_negatives() -> None:
-    from export.training.batch import _allowed_mask
-
     rows = [
         data.Triple("q", "p1", "n1", intent="a"),
         data.Triple("r", "p2", "n2", intent="a"),
         data.Triple("q", "p3", "n3"),
         data.Triple("s", "p1", "p2"),
     ]
-    assert _allowed_mask(rows).tolist() == [
-        [
-            True,
-            False,
-            False,
-            False,
-            True,
-            True,
-            True,
-            True,
-        ],  # the same intent, the same query, the same passage
-        [
-            False,
-            True,
-            True,
-            True,
-            True,
-            True,
-            True,
-            False,
-        ],  # the last one's negative is its own passage
-        [False, True, True, True, True, True, True, True],
-        [False, True, True, True, True, True, True, True],
-    ]
+    # row 0: of the same intent, the same query, the same passage; row 1: the last one's negative is
+    # its own passage
+    masks = ("10001111", "01111110", "01111111", "01111111")
+    assert _allowed_mask(rows).tolist() == [[bit == "1" for bit in mask] for mask in masks]
 
 
 def test_one_stem_in_ten_is_kept_out_with_its_inflections(tmp_path: Path) -> None:
@@ -827,16 +755,9 @@ def test_the_defaults_count_where_a_stage_does_not_say_otherwise() -> None:
     assert parsed_recipe.stages[1].weights == recipe.Weights(distil=1.0, relational=2.0)
 
 
-def test_a_file_that_the_recipe_weighs_must_be_there(
-    tiny: Path, triples_path: Path, tmp_path: Path
-) -> None:
-    from export.training import loop
-
-    training_run = run(
-        tiny,
-        triples_path,
-        tmp_path / "out",
-        {"stages": [stage(1, "{ slice = 1.0 }", triples=2) | {"data": "{ other = 1.0 }"}]},
+def test_a_file_that_the_recipe_weighs_must_be_there(make_run: MakeRun) -> None:
+    training_run = make_run(
+        {"stages": [stage(1, "{ slice = 1.0 }", triples=2) | {"data": "{ other = 1.0 }"}]}
     )
     with pytest.raises(SystemExit, match="weights for other, but no --triples"):
         loop.train(training_run)
@@ -847,10 +768,6 @@ def test_a_file_that_the_recipe_weighs_must_be_there(
 
 def best_cosines(folder: Path) -> tuple[list[float], list[float]]:
     """The cosines of each triple's query with the best spans of its positive and negative."""
-    from export.training.encoder import TorchEncoder
-    from export.training.model import SpanEncoder
-    from hybrid_search.search import span_search
-
     encoder = TorchEncoder(SpanEncoder.load(folder), texts.Cutter(folder))
     scored = [
         [span_search.best_spans(encoder, row["query"], row[side])[0].cosine for row in triples()]
@@ -860,12 +777,10 @@ def best_cosines(folder: Path) -> tuple[list[float], list[float]]:
 
 
 def test_a_tiny_model_overfits_eight_triples_by_the_papers_loss(
-    tiny: Path, triples_path: Path, tmp_path: Path
+    make_run: MakeRun, tmp_path: Path
 ) -> None:
-    from export.training import loop
-
     table = {"stages": [stage(60, "{ slice = 1.0 }", triples=8, lr=3e-3, decay="none")]}
-    state = loop.train(run(tiny, triples_path, tmp_path / "out", table))
+    state = loop.train(make_run(table))
     loss_curve = [line["losses"]["slice"] for line in state.curve if "losses" in line]
     assert loss_curve[-1] < 0.01 < loss_curve[0]
     true, false = best_cosines(tmp_path / "out")
@@ -878,18 +793,15 @@ def constant_score(_: Any) -> dict[str, float]:
 
 
 def test_an_interrupted_run_leaves_usable_weights_and_ends_with_those_of_a_whole_run(
-    tiny: Path, triples_path: Path, tmp_path: Path
+    make_run: MakeRun, tiny: Path, tmp_path: Path
 ) -> None:
-    from export.training import loop
-    from export.training.model import SpanEncoder
-
     table = {
         "head": "principal",
         "dimensions": [8],
         "checkpoint_every": 2,
         "stages": [{**DISTIL, "keep": "last", "blend": 0.5}],
     }
-    loop.train(run(tiny, triples_path, tmp_path / "whole", table, constant_score))
+    loop.train(make_run(table, constant_score, name="whole"))
     score_calls = 0
 
     def interrupt_third_score(_: Any) -> dict[str, float]:
@@ -900,9 +812,9 @@ def test_an_interrupted_run_leaves_usable_weights_and_ends_with_those_of_a_whole
         return {"chosen": 0.5}
 
     with pytest.raises(SystemExit, match="interrupted at step 4"):
-        loop.train(run(tiny, triples_path, tmp_path / "parts", table, interrupt_third_score))
+        loop.train(make_run(table, interrupt_third_score, name="parts"))
     assert SpanEncoder.load(tmp_path / "parts").head is not None
-    state = loop.train(run(tiny, triples_path, tmp_path / "parts", table, constant_score))
+    state = loop.train(make_run(table, constant_score, name="parts"))
     assert state.sittings == 2
     uninterrupted, parts = weights_of(tmp_path / "whole"), weights_of(tmp_path / "parts")
     assert all(torch.equal(uninterrupted[name], parts[name]) for name in uninterrupted)
@@ -919,66 +831,40 @@ def test_an_interrupted_run_leaves_usable_weights_and_ends_with_those_of_a_whole
     assert steps[0] == steps[1]
 
 
-def test_a_folder_that_holds_another_run_is_refused(
-    tiny: Path, triples_path: Path, tmp_path: Path
-) -> None:
-    from export.training import loop
-
+def test_a_folder_that_holds_another_run_is_refused(make_run: MakeRun) -> None:
     table = {"stages": [stage(1, "{ slice = 1.0 }", triples=2)]}
-    first = run(tiny, triples_path, tmp_path / "out", table)
+    first = make_run(table)
     loop.train(first)
-    second = run(tiny, triples_path, tmp_path / "out", {**table, "seed": 2})
-    with pytest.raises(
-        SystemExit, match=f"its digest is {first.digest}, this run's {second.digest}"
-    ):
+    second = make_run({**table, "seed": 2})
+    message = f"its digest is {first.digest}, this run's {second.digest}"
+    with pytest.raises(SystemExit, match=message):
         loop.train(second)
 
 
 def test_the_best_weights_are_kept_and_patience_ends_a_stage(
-    tiny: Path, triples_path: Path, tmp_path: Path
+    make_run: MakeRun, tmp_path: Path
 ) -> None:
-    from export.training import loop
-
     scores = iter([0.1, 0.9, 0.5, 0.4, 0.3, 0.2])
     table = {"stages": [stage(10, "{ slice = 1.0 }", triples=2, eval_every=1, patience=2)]}
-    state = loop.train(
-        run(tiny, triples_path, tmp_path / "out", table, lambda _: {"chosen": next(scores)})
-    )
+    state = loop.train(make_run(table, lambda _: {"chosen": next(scores)}))
     evaluations = [(line["step"], line["kept"]) for line in state.curve if "dev" in line]
     assert evaluations == [(0, True), (1, True), (2, False), (3, False)]
     impatient_table = {
         "stages": [stage(10, "{ slice = 1.0 }", triples=2, eval_every=1, patience=1)]
     }
     impatient_scores = iter([0.1, 0.9, 0.0])
-    loop.train(
-        run(
-            tiny,
-            triples_path,
-            tmp_path / "one",
-            impatient_table,
-            lambda _: {"chosen": next(impatient_scores)},
-        )
-    )
+    loop.train(make_run(impatient_table, lambda _: {"chosen": next(impatient_scores)}, name="one"))
     best, same = weights_of(tmp_path / "out"), weights_of(tmp_path / "one")
     assert all(torch.equal(best[name], same[name]) for name in best)  # those of step 1
 
 
 def test_blended_weights_lie_between_where_the_stage_began_and_where_it_went(
-    tiny: Path, triples_path: Path, tmp_path: Path
+    make_run: MakeRun, tmp_path: Path
 ) -> None:
-    from export.training import loop
-
     stages = [stage(2, "{ slice = 1.0 }", triples=4, average=0.5, keep="last") for _ in range(2)]
-    loop.train(run(tiny, triples_path, tmp_path / "first", {"stages": stages[:1]}))
-    loop.train(run(tiny, triples_path, tmp_path / "own", {"stages": stages}))
-    loop.train(
-        run(
-            tiny,
-            triples_path,
-            tmp_path / "blended",
-            {"stages": [stages[0], {**stages[1], "blend": 0.25}]},
-        )
-    )
+    loop.train(make_run({"stages": stages[:1]}, name="first"))
+    loop.train(make_run({"stages": stages}, name="own"))
+    loop.train(make_run({"stages": [stages[0], {**stages[1], "blend": 0.25}]}, name="blended"))
     start_weights, own, blended = (
         weights_of(tmp_path / name) for name in ("first", "own", "blended")
     )
@@ -993,16 +879,14 @@ def test_blended_weights_lie_between_where_the_stage_began_and_where_it_went(
 
 
 def test_a_soup_may_have_a_share_of_the_weights_that_the_run_began_with(
-    tiny: Path, triples_path: Path, tmp_path: Path
+    make_run: MakeRun, tmp_path: Path
 ) -> None:
-    from export.training import loop
-
     recipe = {
         "stages": [stage(2, "{ slice = 1.0 }", triples=4, name="a")],
         "head": "principal",
         "soup": "{ a = 0.25, start = 0.75 }",
     }
-    loop.train(run(tiny, triples_path, tmp_path / "soup", recipe, constant_score))
+    loop.train(make_run(recipe, constant_score, name="soup"))
     first, last = (weights_of(tmp_path / "soup" / "stages" / number) for number in "01")
     assert any(not torch.equal(first[name], last[name]) for name in last)
     for name, value in weights_of(tmp_path / "soup").items():
@@ -1012,19 +896,15 @@ def test_a_soup_may_have_a_share_of_the_weights_that_the_run_began_with(
 
 
 def test_a_soup_is_the_weighted_mean_of_stages_and_other_shares_need_no_training(
-    tiny: Path, triples_path: Path, tmp_path: Path
+    make_run: MakeRun, tmp_path: Path
 ) -> None:
-    from export.training import loop
-
     stages = [stage(2, "{ slice = 1.0 }", triples=4, name=name) for name in ("a", "b", "c")]
     for folder_name, shares in (("soup", "{ a = 0.25, c = 0.75 }"), ("alone", "{ a = 1.0 }")):
         loop.train(
-            run(
-                tiny,
-                triples_path,
-                tmp_path / folder_name,
+            make_run(
                 {"stages": stages, "head": "principal", "soup": shares},
                 constant_score,
+                name=folder_name,
             )
         )
     first, last = (weights_of(tmp_path / "soup" / "stages" / number) for number in "13")
@@ -1037,36 +917,24 @@ def test_a_soup_is_the_weighted_mean_of_stages_and_other_shares_need_no_training
     assert all(torch.equal(alone[name], value) for name, value in first.items())
     before = (tmp_path / "soup" / "checkpoint.pt").read_bytes()
     again = loop.train(
-        run(
-            tiny,
-            triples_path,
-            tmp_path / "soup",
+        make_run(
             {"stages": stages, "head": "principal", "soup": "{ a = 1.0 }"},
             constant_score,
+            name="soup",
         )
     )
     assert (tmp_path / "soup" / "checkpoint.pt").read_bytes() == before
     assert all(
         torch.equal(alone[name], value) for name, value in weights_of(tmp_path / "soup").items()
     )
-    assert [line["stage"] for line in again.curve if "dev" in line][
-        -1
-    ] == 4  # the soup's own scores, after three stages
+    # the soup's own scores, after three stages
+    assert [line["stage"] for line in again.curve if "dev" in line][-1] == 4
 
 
 def test_only_the_top_layers_are_trained_where_the_recipe_says_so(
-    tiny: Path, triples_path: Path, tmp_path: Path
+    make_run: MakeRun, tiny: Path, tmp_path: Path
 ) -> None:
-    from export.training import loop
-
-    loop.train(
-        run(
-            tiny,
-            triples_path,
-            tmp_path / "out",
-            {"stages": [stage(2, "{ slice = 1.0 }", triples=2, layers=1)]},
-        )
-    )
+    loop.train(make_run({"stages": [stage(2, "{ slice = 1.0 }", triples=2, layers=1)]}))
     before, after = weights_of(tiny), weights_of(tmp_path / "out")
     changed = {
         name.split(".")[2] if "layer." in name else name
@@ -1085,9 +953,8 @@ def test_the_learning_rate_rises_and_falls() -> None:
         0.5,
         0.0,
     ]
-    assert replace(linear_stage, decay="cosine", floor=0.2).rate_at(7) == pytest.approx(
-        0.6
-    )  # half of the way from 1 to .2
+    # half of the way from 1 to .2
+    assert replace(linear_stage, decay="cosine", floor=0.2).rate_at(7) == pytest.approx(0.6)
     assert replace(linear_stage, decay="none").rate_at(11) == 1.0
 
 
@@ -1095,15 +962,12 @@ def test_the_learning_rate_rises_and_falls() -> None:
 
 
 def test_the_first_directions_hold_the_most_and_cosines_stay(tiny: Path) -> None:
-    from export.training.model import SpanEncoder
-    from export.training.teacher import FrozenEncoder, principal
-
     teacher = FrozenEncoder(SpanEncoder.load(tiny), texts.Cutter(tiny), budget=64)
     sentences = [sentence(make_random(i), 4) for i in range(80)]
     head, vectors = principal(teacher, sentences), teacher.alone(sentences)
-    torch.testing.assert_close(head @ head.T, torch.eye(32), atol=1e-5, rtol=0)
+    assert_near(head @ head.T, torch.eye(32))
     rotated = vectors @ head.T
-    torch.testing.assert_close(rotated @ rotated.T, vectors @ vectors.T, atol=1e-5, rtol=0)
+    assert_near(rotated @ rotated.T, vectors @ vectors.T)
     energy = (rotated**2).sum(0)
     assert (energy[:-1] >= energy[1:] - 1e-4).all()
 
@@ -1132,11 +996,6 @@ def by_sentence_transformers(folder: Path, sentences: list[str]) -> Floats:
 def test_the_command_goes_from_nothing_to_a_checked_model_folder(
     tiny: Path, triples_path: Path, tmp_path: Path
 ) -> None:
-    from export import to_onnx, train
-    from export.training.encoder import TorchEncoder
-    from export.training.model import SpanEncoder
-    from hybrid_search.encoder.onnx import OnnxEncoder
-
     (tmp_path / "asked.toml").write_text(
         toml({"head": "principal", "dimensions": [8], "stages": [DISTIL]})
     )
@@ -1145,16 +1004,9 @@ def test_the_command_goes_from_nothing_to_a_checked_model_folder(
     folders = ["--base", str(tiny), "--triples", str(triples_path), "--out", str(output_folder)]
     asked = ["--recipe", str(tmp_path / "asked.toml"), "--dev", str(tmp_path / "data")]
     train.main([*folders, *asked, "--device", "cpu", "--threads", "1", "--dimension", "8"])
-    assert {
-        "config.json",
-        "model.safetensors",
-        "head.safetensors",
-        "tokenizer.json",
-        "recipe.toml",
-        "run.json",
-        "curve.jsonl",
-        "curve.svg",
-    } <= {path.name for path in output_folder.iterdir()}
+    weights = {"config.json", "model.safetensors", "head.safetensors", "tokenizer.json"}
+    record = {"recipe.toml", "run.json", "curve.jsonl", "curve.svg"}
+    assert weights | record <= {path.name for path in output_folder.iterdir()}
     run_record = json.loads((output_folder / "run.json").read_text())
     assert run_record["data"]["made"]["triples"] == 8
     assert {"pearson", "spearman", "found", "sentence-wise", "pearson 8"} <= set(
@@ -1167,9 +1019,8 @@ def test_the_command_goes_from_nothing_to_a_checked_model_folder(
     source = to_onnx.Source(str(output_folder), "made", "Apache-2.0", "here")
     eight = to_onnx.build(source, tmp_path / "eight", "float32", 126, "turn", 8)
     full_dimension = to_onnx.build(source, tmp_path / "all", "float32", 126, "turn")
-    assert (
-        eight["fingerprint"] == encoder_json["fingerprint"] != full_dimension["fingerprint"]
-    )  # the dimension is in it, the precision is not
+    # the dimension is in it, the precision is not
+    assert eight["fingerprint"] == encoder_json["fingerprint"] != full_dimension["fingerprint"]
     sentences = [sentence(make_random(3), 5), sentence(make_random(4), 20)]
     torch_encoder = TorchEncoder(SpanEncoder.load(output_folder), texts.Cutter(output_folder), 8)
     by_torch = torch_encoder.encode(sentences)
@@ -1179,26 +1030,17 @@ def test_the_command_goes_from_nothing_to_a_checked_model_folder(
         by_onnx = OnnxEncoder(tmp_path / folder, device="cpu").encode(sentences)
         for ours, theirs in zip(by_onnx, by_torch, strict=True):
             assert ours.vectors.shape[1] == dimension
-            np.testing.assert_allclose(
-                ours.vectors[:, :8], theirs.vectors, atol=1e-5
-            )  # a prefix of the whole
+            # a prefix of the whole
+            np.testing.assert_allclose(ours.vectors[:, :8], theirs.vectors, atol=1e-5)
             np.testing.assert_array_equal(ours.offsets, theirs.offsets)
     with pytest.raises(SystemExit, match=r"head\.safetensors is missing"):
         to_onnx.load(to_onnx.Source(str(tiny), "tiny", "", ""), 8)
 
 
-def test_a_model_folder_becomes_weights_again(
-    tiny: Path, triples_path: Path, tmp_path: Path
-) -> None:
-    from export import to_onnx
-    from export.restore import restore
-    from export.training import loop
-    from export.training.encoder import TorchEncoder
-    from export.training.model import SpanEncoder
-
+def test_a_model_folder_becomes_weights_again(make_run: MakeRun, tmp_path: Path) -> None:
     trained = tmp_path / "trained"
     table = {"head": "principal", "dimensions": [8], "stages": [DISTIL]}
-    loop.train(run(tiny, triples_path, trained, table))
+    loop.train(make_run(table, name="trained"))
     source = to_onnx.Source(str(trained), "made", "Apache-2.0", "here")
     to_onnx.build(source, tmp_path / "model", "int8", 126, "turn")
     restore(tmp_path / "model", tmp_path / "restored")
@@ -1240,9 +1082,6 @@ def write_calls(path: Path, count: int) -> None:
 
 @pytest.mark.parametrize("taught", [False, True])
 def test_a_model_adapts_to_calls_without_labels(tiny: Path, tmp_path: Path, taught: bool) -> None:
-    from export import to_onnx, train
-    from export.training.model import SpanEncoder
-
     model = SpanEncoder.load(tiny)
     with torch.no_grad():  # one that was trained has no two weights that are the same
         for parameter in model.parameters():
@@ -1272,8 +1111,6 @@ def test_a_model_adapts_to_calls_without_labels(tiny: Path, tmp_path: Path, taug
 def test_nothing_to_train_on_and_calls_that_are_none_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from export import train
-
     with pytest.raises(SystemExit):
         train.arguments(["--base", "x", "--out", "y"])
     assert "--triples or --adapt" in capsys.readouterr().err
@@ -1286,9 +1123,6 @@ def test_nothing_to_train_on_and_calls_that_are_none_are_refused(
 
 
 def test_a_long_text_is_read_in_windows(tiny: Path) -> None:
-    from export.training.encoder import TorchEncoder
-    from export.training.model import SpanEncoder
-
     encoder = TorchEncoder(SpanEncoder.load(tiny), texts.Cutter(tiny), limit=60)
     (encoding,) = encoder.encode([" ".join(WORDS * 3)])
     assert encoding.vectors.shape == (192, 32)

@@ -9,6 +9,7 @@ import gc
 import json
 import sys
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -92,6 +93,14 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
     "an object around a list": (
         {"tickets": [{"id": 1, "text": "x"}]},
         "no id: if the list in the object has the documents, take it out: jq '.[]' FILE",
+    ),
+    "a list as id": (
+        {"id": [7], "text": "x"},
+        "id must be a text or a whole number, and is a list (id is [7])",
+    ),
+    "a list as text": (
+        {"id": "a", "text": ["x"]},
+        "text must be a text or a whole number, and is a list (text is ['x'])",
     ),
     "a number with decimals as id": (
         {"id": 5.5, "text": "x"},
@@ -310,11 +319,7 @@ def test_harmless_types_are_converted_to_the_one_meaning_that_they_have() -> Non
             {"speaker": 0, "text": 12, "start_ms": "1200", "end_ms": 1300.6},
             {"speaker": 1.0, "text": "Hi.", "start_ms": "1400.4", "end_ms": null}, "Bye."]}"""
     )
-    assert (document.id, document.text, document.metadata) == (
-        "17",
-        "12\nHi.\nBye.",
-        {"csat": None},
-    )
+    assert attrgetter("id", "text", "metadata")(document) == ("17", "12\nHi.\nBye.", {"csat": None})
     assert [(turn.speaker, turn.start_ms, turn.end_ms) for turn in document.turns] == [
         ("0", 1200, 1301),
         ("1", 1400, None),
@@ -342,10 +347,8 @@ def test_a_text_may_have_10_mb_and_not_one_byte_more() -> None:
     line = '{"id": "a", "text": "%s"}'
     fits = "é" * (MAX_TEXT_BYTES // 2)  # 2 bytes each
     assert len(parse_document((line % fits).encode()).text) == 5 * 1024 * 1024
-    with pytest.raises(
-        InputError,
-        match="the text has more than 10485760 bytes: split the document",
-    ):
+    message = "the text has more than 10485760 bytes: split the document"
+    with pytest.raises(InputError, match=message):
         parse_document((line % (fits + "x")).encode())
 
 

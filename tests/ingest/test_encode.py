@@ -76,13 +76,11 @@ def test_the_one_text_of_a_block_is_found_by_halves() -> None:
 
 def test_an_encoder_that_takes_nothing_is_one_error_found_soon() -> None:
     encoder = FailingEncoder(fails_after=0)
-    with pytest.raises(
-        ModelError,
-        match=(
-            r"the encoder tiny fails at every text: RuntimeError: out of memory\. What was "
-            r"committed is safe"
-        ),
-    ):
+    message = (
+        r"the encoder tiny fails at every text: RuntimeError: out of memory\. What was "
+        r"committed is safe"
+    )
+    with pytest.raises(ModelError, match=message):
         encode_or_isolate(encoder, ["text"] * 64)
     assert encoder.batch_sizes == [64, 32, 16, 8, 4, 2, 1, 1]
 
@@ -100,7 +98,7 @@ def make_long_document(bad: int | None, word: str = "parcel") -> dict[str, Any]:
     return {"id": "long", "turns": turns}
 
 
-@pytest.mark.parametrize("block", [1, 2, 3, 4, 64])
+@pytest.mark.parametrize("block", [1, 3, 64])
 @pytest.mark.parametrize("bad", [0, 2, 4])
 def test_only_the_document_with_that_text_is_refused(
     empty_url: str, block: int, bad: int, monkeypatch: pytest.MonkeyPatch
@@ -124,10 +122,8 @@ def test_only_the_document_with_that_text_is_refused(
         assert (summary.documents, summary.failed, summary.passages) == (4, 2, 4)
         assert read_rejects() == dict.fromkeys((3, 5), "the encoder fails at this text: ValueError")
         description = backend.describe_index("calls")
-        assert (description.documents, description.passages) == (
-            6,
-            10,
-        )  # the older version of the long one is as it was
+        # the older version of the long one is as it was
+        assert (description.documents, description.passages) == (6, 10)
         assert set(bm25_scores(backend, "older")) == {"long", "d9"}
         assert set(bm25_scores(backend, "parcel")) == {"d1", "d2", "d3", "d5"}
         again = ingest_documents(backend, TinyEncoder(), documents)

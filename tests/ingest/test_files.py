@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,12 +37,17 @@ def test_each_line_is_given_as_it_is_with_its_source_and_number(name: str) -> No
     ]
 
 
-def test_the_last_line_needs_no_newline() -> None:
-    assert read_data(write_source(Path("x.jsonl"), b"one\ntwo")) == [b"one\n", b"two"]
-
-
-def test_an_empty_file_has_no_lines() -> None:
-    assert read_data(write_source(Path("x.jsonl"), b"")) == []
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"one\ntwo", [b"one\n", b"two"]),
+        (gzip.compress(b"one\n") + gzip.compress(b"two\n"), [b"one\n", b"two\n"]),
+        ("one\u2028two\x85three\x0cfour".encode(), ["one\u2028two\x85three\x0cfour".encode()]),
+    ],
+)
+def test_a_newline_alone_ends_a_line(content: bytes, lines: list[bytes]) -> None:
+    assert read_data(write_source(Path("x.jsonl"), content)) == lines
 
 
 def test_blank_lines_and_windows_line_ends_are_counted_so_that_numbers_agree_with_an_editor() -> (
@@ -59,13 +62,6 @@ def test_blank_lines_and_windows_line_ends_are_counted_so_that_numbers_agree_wit
     ]
 
 
-def test_a_line_separator_inside_a_text_ends_no_line() -> None:
-    assert (
-        len(read_data(write_source(Path("x.jsonl"), '"one\u2028two\x85three\x0cfour"\n'.encode())))
-        == 1
-    )
-
-
 def test_several_sources_are_read_in_order_and_numbered_each_from_one() -> None:
     paths = [write_source(Path("a.jsonl"), b"1\n2\n"), write_source(Path("b.jsonl.gz"), b"3\n")]
     assert [(line.source, line.number) for line in files.read(paths)] == [
@@ -73,19 +69,6 @@ def test_several_sources_are_read_in_order_and_numbered_each_from_one() -> None:
         ("a.jsonl", 2),
         ("b.jsonl.gz", 1),
     ]
-
-
-def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"id": "a"}\ntwo')))
-    assert list(files.read(["-"])) == [
-        SourceLine("-", 1, b'{"id": "a"}\n'),
-        SourceLine("-", 2, b"two"),
-    ]
-
-
-def test_gzip_files_joined_one_behind_the_other_are_one_source() -> None:
-    Path("x.jsonl.gz").write_bytes(gzip.compress(b"one\n") + gzip.compress(b"two\n"))
-    assert read_data("x.jsonl.gz") == [b"one\n", b"two\n"]
 
 
 def test_a_gzip_file_that_breaks_off_gives_its_lines_a_fault_and_then_the_next_source() -> None:
@@ -133,9 +116,8 @@ def test_an_over_long_line_is_passed_over_without_being_held(
 @pytest.mark.parametrize("end", [b"", b"\n"])
 def test_a_line_of_just_the_limit_is_whole(monkeypatch: pytest.MonkeyPatch, end: bytes) -> None:
     monkeypatch.setattr(json_texts, "MAX_LINE_BYTES", 2000)
-    line = (
-        b"x" * (2000 - len(end) - 1 * (not end)) + end
-    )  # without a newline, a line of the limit may go on
+    # without a newline, a line of the limit may go on
+    line = b"x" * (2000 - len(end) - 1 * (not end)) + end
     assert faults(list(files.read([write_source(Path("x.jsonl"), line)]))) == [(1, None)]
 
 
@@ -147,23 +129,6 @@ def test_a_missing_file_and_an_empty_folder_are_errors_before_anything_begins() 
         files.check(["folder"], REJECTS)
     with pytest.raises(UsageError, match=r"folder/\*\.csv matches no file"):
         files.check(["folder/*.csv"], REJECTS)
-
-
-def test_a_file_that_is_there_and_standard_input_pass() -> None:
-    files.check(["-", write_source(Path("x.jsonl"), b"")], REJECTS)
-    assert not REJECTS.exists()
-
-
-def test_a_source_that_the_refused_documents_would_overwrite_is_an_error() -> None:
-    source = write_source(REJECTS, b"{}\n")
-    with pytest.raises(
-        UsageError,
-        match=(
-            "is the file that refused documents are written to: rename it, or name another "
-            "with --rejects"
-        ),
-    ):
-        files.check([f"./{source}"], REJECTS)
 
 
 def test_the_size_is_that_of_all_files_and_unknown_with_standard_input() -> None:

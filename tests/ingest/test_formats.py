@@ -6,7 +6,7 @@ import io
 import json
 import re
 from collections.abc import Iterable
-from operator import add, itemgetter
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from hybrid_search.ingest.sources.read_options import ReadOptions
 EXPORTS = Path(__file__).parents[3] / "shared" / "data" / "exports"
 BY_NAME = {kind.name: kind for kind in FORMATS}
 HEAD = 64 * 1024
-TURN_KEYS = ("speaker", "text", "start_ms", "end_ms")
 
 
 def recognise(data: bytes, name: str = "call") -> list[str]:
@@ -39,6 +38,14 @@ def read(data: bytes | str | list[Any] | dict[str, Any], name: str) -> list[dict
     for document in documents:  # none is refused
         parse(json.dumps(document).encode())
     return documents
+
+
+def make_turn(
+    text: str, start: int, end: int, word_times: list[list[int]] | None = None, **others: Any
+) -> dict[str, Any]:
+    """Return a turn as a document has it."""
+    timed = {} if word_times is None else {"word_times": word_times}
+    return {"text": text, "start_ms": start, "end_ms": end, **timed, **others}
 
 
 CONTACT_LENS = {
@@ -73,14 +80,14 @@ def test_contact_lens() -> None:
         "duration_ms": 5000,
         "categories": ["refunds"],
         "turns": [
-            {
-                "speaker": "CUSTOMER",
-                "text": "Where is it?",
-                "start_ms": 800,
-                "end_ms": 1900,
-                "participant": "p-2",
-                "sentiment": "NEGATIVE",
-            }
+            make_turn(
+                "Where is it?",
+                800,
+                1900,
+                speaker="CUSTOMER",
+                participant="p-2",
+                sentiment="NEGATIVE",
+            )
         ],
     }
 
@@ -129,20 +136,10 @@ def test_transcribe_with_speaker_labels() -> None:
     assert document == {
         "id": "job-1",
         "turns": [
-            {
-                "speaker": "spk_0",
-                "text": "Hello.",
-                "start_ms": 800,
-                "end_ms": 1100,
-                "word_times": [[0, 6, 800, 1100]],
-            },
-            {
-                "speaker": "spk_1",
-                "text": "My parcel",
-                "start_ms": 1500,
-                "end_ms": 2250,
-                "word_times": [[0, 2, 1500, 1700], [3, 9, 1700, 2250]],
-            },
+            make_turn("Hello.", 800, 1100, [[0, 6, 800, 1100]], speaker="spk_0"),
+            make_turn(
+                "My parcel", 1500, 2250, [[0, 2, 1500, 1700], [3, 9, 1700, 2250]], speaker="spk_1"
+            ),
         ],
     }
 
@@ -203,14 +200,14 @@ def test_genesys() -> None:
         "language": "en-us",
         "start_time": "2026-03-01T21:20:00+00:00",
         "turns": [
-            {
-                "speaker": "external",
-                "text": "I want it back.",
-                "start_ms": 800,
-                "end_ms": 1200,
-                "word_times": [[0, 1, 800, 890], [2, 6, 900, 1000]],
-                "confidence": 0.9,
-            }
+            make_turn(
+                "I want it back.",
+                800,
+                1200,
+                [[0, 1, 800, 890], [2, 6, 900, 1000]],
+                speaker="external",
+                confidence=0.9,
+            )
         ],
     }
 
@@ -271,22 +268,10 @@ DEEPGRAM: dict[str, Any] = {
     },
 }
 SPOKEN = [
-    {
-        "speaker": "0",
-        "text": "Hello.",
-        "start_ms": 80,
-        "end_ms": 280,
-        "word_times": [[0, 6, 80, 280]],
-        "channel": 0,
-    },
-    {
-        "speaker": "1",
-        "text": "It broke.",
-        "start_ms": 1000,
-        "end_ms": 1450,
-        "word_times": [[0, 2, 1000, 1200], [3, 9, 1250, 1450]],
-        "channel": 0,
-    },
+    make_turn("Hello.", 80, 280, [[0, 6, 80, 280]], speaker="0", channel=0),
+    make_turn(
+        "It broke.", 1000, 1450, [[0, 2, 1000, 1200], [3, 9, 1250, 1450]], speaker="1", channel=0
+    ),
 ]
 
 
@@ -351,13 +336,7 @@ def test_assemblyai_with_and_without_utterances() -> None:
     """Its address of the audio, which may hold a key, is left out."""
     utterance = {"speaker": "A", "text": "Hello there.", "start": 100, "end": 500}
     utterances = [{**utterance, "confidence": 0.8, "words": ASSEMBLYAI["words"]}]
-    turn = {
-        "speaker": "A",
-        "text": "Hello there.",
-        "start_ms": 100,
-        "end_ms": 500,
-        "word_times": [[0, 5, 100, 300], [6, 12, 300, 500]],
-    }
+    turn = make_turn("Hello there.", 100, 500, [[0, 5, 100, 300], [6, 12, 300, 500]], speaker="A")
     facts = {"id": "t-1", "language": "en", "duration_ms": 3000, "confidence": 0.9}
     assert read(ASSEMBLYAI, "assemblyai") == [{**facts, "turns": [turn]}]
     assert read({**ASSEMBLYAI, "utterances": utterances}, "assemblyai") == [
@@ -381,12 +360,7 @@ def test_whisper_with_words() -> None:
     ]
     segment = make_segment(0.8, 1.5, " My parcel.", words=words, avg_logprob=-0.25)
     (document,) = read({"text": "", "segments": [segment], "language": "en"}, "whisper")
-    turn = {
-        "text": "My parcel.",
-        "start_ms": 800,
-        "end_ms": 1500,
-        "word_times": [[0, 2, 800, 1000], [3, 10, 1000, 1500]],
-    }
+    turn = make_turn("My parcel.", 800, 1500, [[0, 2, 800, 1000], [3, 10, 1000, 1500]])
     assert document == {"id": "file", "language": "en", "turns": [turn | {"avg_logprob": -0.25}]}
     beside = {
         "task": "transcribe",
@@ -429,12 +403,7 @@ def test_a_sentence_that_segments_cut_is_one_turn() -> None:
     ]
     (document,) = read({"segments": segments}, "whisper")
     assert document["turns"] == [
-        {
-            "text": "so my suit case never came.",
-            "start_ms": 0,
-            "end_ms": 1900,
-            "word_times": [[0, 10, 0, 900], [11, 27, 1000, 1900]],
-        },
+        make_turn("so my suit case never came.", 0, 1900, [[0, 10, 0, 900], [11, 27, 1000, 1900]]),
         {"text": "I want", "start_ms": 1900, "end_ms": 2400},
         {"text": "my money", "start_ms": 3000, "end_ms": 3500},
         {"speaker": "agent", "text": "sure", "start_ms": 3500, "end_ms": 4000},
@@ -708,82 +677,3 @@ def test_texts_of_the_exports_split_into_their_turns(call: str) -> None:
 def pick(items: Iterable[dict[str, Any]], *keys: str) -> list[Any]:
     """The values of one key of each item, or of several as tuples."""
     return list(map(itemgetter(*keys), items))
-
-
-def list_exports(folder: str) -> list[Path]:
-    return sorted((EXPORTS / folder).glob("*.json"))
-
-
-@pytest.mark.data
-def test_contact_lens_exports() -> None:
-    for path in list_exports("contactlens"):
-        raw = json.loads(path.read_text())
-        (document,) = read(path.read_bytes(), "contact-lens")
-        assert document["id"] == raw["ContactId"]
-        keys = ("ParticipantId", "Content", "BeginOffsetMillis", "EndOffsetMillis")
-        assert pick(document["turns"], *TURN_KEYS) == pick(raw["Transcript"], *keys)
-
-
-@pytest.mark.data
-def test_genesys_exports() -> None:
-    for path in list_exports("genesys"):
-        raw = json.loads(path.read_text())
-        (document,) = read(path.read_bytes(), "genesys")
-        assert document["id"] == raw["conversationId"]
-        phrases = raw["transcripts"][0]["phrases"]
-        spoken = pick(phrases, "participantPurpose", "text")
-        assert pick(document["turns"], "speaker", "text") == spoken
-        starts = pick(pick(phrases, "offset"), "milliseconds")
-        assert pick(document["turns"], "start_ms") == starts
-        durations = pick(pick(phrases, "duration"), "milliseconds")
-        assert pick(document["turns"], "end_ms") == list(map(add, starts, durations))
-
-
-def read_times(item: dict[str, Any]) -> list[int]:
-    return [round(1000 * float(item[key])) for key in ("start_time", "end_time")]
-
-
-@pytest.mark.data
-def test_transcribe_exports() -> None:
-    for path in list_exports("transcribe"):
-        results = json.loads(path.read_text())["results"]
-        (document,) = read(path.read_bytes(), "transcribe")
-        turns = document["turns"]
-        text = results["transcripts"][0]["transcript"]
-        assert " ".join(pick(turns, "text")) == text
-        segments = results["speaker_labels"]["segments"]
-        assert pick(turns, "speaker") == pick(segments, "speaker_label")
-        times = pick(turns, "start_ms", "end_ms")
-        assert times == [tuple(read_times(segment)) for segment in segments]
-        words = [
-            (turn["text"][start:end], start_ms, end_ms)
-            for turn in turns
-            for start, end, start_ms, end_ms in turn["word_times"]
-        ]
-        assert words == [
-            (item["alternatives"][0]["content"], *read_times(item)) for item in results["items"]
-        ]
-
-
-@pytest.mark.data
-def test_whisper_exports() -> None:
-    for path in list_exports("whisper"):
-        raw = json.loads(path.read_text())
-        (document,) = read(path.read_bytes(), "whisper")
-        assert document["language"] == raw["language"]
-        texts = [text.strip() for text in pick(raw["segments"], "text")]
-        assert pick(document["turns"], "text") == texts
-        for key in ("start", "end"):
-            times = [round(1000 * time) for time in pick(raw["segments"], key)]
-            assert pick(document["turns"], f"{key}_ms") == times
-
-
-@pytest.mark.data
-def test_zendesk_export() -> None:
-    data = (EXPORTS / "zendesk" / "tickets.json").read_bytes()
-    raw = [json.loads(line) for line in data.splitlines()]
-    documents = read(data, "zendesk")
-    assert pick(documents, "id") == list(map(str, pick(raw, "id")))
-    assert pick(documents, "subject") == pick(raw, "subject")
-    for document, ticket in zip(documents, raw, strict=True):
-        assert pick(document["turns"], "text") == pick(ticket["comments"], "body")

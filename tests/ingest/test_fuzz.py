@@ -34,76 +34,18 @@ Chance = random.Random  # noqa: S311 (no secret)
 JsonObject = dict[str, Any]
 
 ODD = [
-    *(
-        "",
-        " ",
-        "\n",
-        "\x00",
-        "\x1f",
-        "\x7f",
-        "\ud800",
-        "\udc80",
-        "\ufeff",
-        "\uffff",
-        "\U0010ffff",
-        "\u2028",
-        "\u202e",
-        "e\u0301",
-        "\u200d",
-        "\ufe0f",
-    ),
-    *(
-        "👨‍👩‍👧",
-        "🇩🇪",
-        "नमस्ते",
-        "ภาษาไทย",
-        "日本語の文",
-        "مرحبا",
-        "ﬁ",
-        "İ",
-        "ß",
-        "a" * 600,
-        "word " * 400,
-        "." * 50,
-        "\t\r\n",
-        "\\u0000",
-        '"',
-        "\\",
-    ),
+    *' \n\x00\x1f\x7f\ud800\udc80\ufeff\uffff\U0010ffff\u2028\u202e\u200d\ufe0fﬁİß"\\',
+    *("", "e\u0301", "👨‍👩‍👧", "🇩🇪", "नमस्ते", "ภาษาไทย", "日本語の文", "مرحبا"),
+    *("a" * 600, "word " * 400, "." * 50, "\t\r\n", "\\u0000"),
 ]
 VALUES: list[Any] = [
-    *(
-        None,
-        True,
-        False,
-        0,
-        -1,
-        -0.0,
-        1e308,
-        2**53,
-        2**63,
-        2**64,
-        10**30,
-        -(10**400),
-        1.5,
-        [],
-        {},
-        [[]],
-        [None],
-        {"": ""},
-        {"a.b": 1},
-        [{"a": [1]}],
-    ),
-    *(
-        ["a", 1],
-        [{"a": 1}, {"a": "b"}],
-        "text",
-        {"text": "x"},
-        [1, "x", None],
-        {"$oid": "1"},
-        "1e5",
-        "2024-01-01",
-    ),
+    *(None, True, False, 0, -1, -0.0, 1e308, 2**53, 2**63, 2**64, 10**30, -(10**400), 1.5),
+    *([], {}, [[]], [None], {"": ""}, {"a.b": 1}, [{"a": [1]}], ["a", 1], [1, "x", None]),
+    *([{"a": 1}, {"a": "b"}], "text", {"text": "x"}, {"$oid": "1"}, "1e5", "2024-01-01"),
+]
+ODD_BYTES = [
+    *(b"\xff", b"\x00", b"\\u0000", b"\\ud800", b"\xed\xa0\x80", b"{", b'"', b",", b"NaN", b"-"),
+    b"9" * 5000,
 ]
 
 
@@ -121,11 +63,11 @@ def make_document(chance: Chance) -> JsonObject:
     turns = [
         {
             "speaker": "agent",
-            "text": f"turn {turn_number}",
-            "start_ms": turn_number * 1000,
-            "end_ms": turn_number * 1000 + 900,
+            "text": f"turn {turn}",
+            "start_ms": turn * 1000,
+            "end_ms": turn * 1000 + 9,
         }
-        for turn_number in range(chance.randrange(1, 5))
+        for turn in range(chance.randrange(1, 5))
     ]
     return document | {"turns": turns}
 
@@ -142,12 +84,8 @@ def replace_value(document: JsonObject, chance: Chance) -> Any:
 
 
 def add_key(document: JsonObject, chance: Chance) -> Any:
-    return {
-        **document,
-        chance.choice(
-            [*ODD, "a.b", "_id", "document_id", "spans", "text", "turns"]
-        ): choose_odd_value(chance),
-    }
+    names = [*ODD, "a.b", "_id", "document_id", "spans", "text", "turns"]
+    return {**document, chance.choice(names): choose_odd_value(chance)}
 
 
 def drop_key(document: JsonObject, chance: Chance) -> Any:
@@ -157,17 +95,9 @@ def drop_key(document: JsonObject, chance: Chance) -> Any:
 
 def insert_turn(document: JsonObject, chance: Chance) -> Any:
     turns = list(document.get("turns", []))
-    turns.insert(
-        chance.randrange(len(turns) + 1),
-        chance.choice(
-            [
-                choose_odd_value(chance),
-                {"text": choose_odd_value(chance)},
-                {"text": "hm", "start_ms": choose_odd_value(chance)},
-                {},
-            ]
-        ),
-    )
+    odd = choose_odd_value(chance)
+    turn = chance.choice([odd, {"text": odd}, {"text": "hm", "start_ms": odd}, {}])
+    turns.insert(chance.randrange(len(turns) + 1), turn)
     return {**document, "turns": turns}
 
 
@@ -208,25 +138,7 @@ def truncate_line(line: bytes, chance: Chance) -> bytes:
 
 def insert_bytes(line: bytes, chance: Chance) -> bytes:
     place = chance.randrange(len(line) + 1)
-    return (
-        line[:place]
-        + chance.choice(
-            [
-                b"\xff",
-                b"\x00",
-                b"\\u0000",
-                b"\\ud800",
-                b"\xed\xa0\x80",
-                b"{",
-                b'"',
-                b",",
-                b"NaN",
-                b"9" * 5000,
-                b"-",
-            ]
-        )
-        + line[place:]
-    )
+    return line[:place] + chance.choice(ODD_BYTES) + line[place:]
 
 
 def repeat_key(line: bytes, chance: Chance) -> bytes:
@@ -300,7 +212,8 @@ def reason_kind(reason: str) -> str:
 def test_each_line_is_a_document_or_has_a_reason(lines: list[bytes]) -> None:
     outcomes = [parse_line(line) for line in lines]
     reasons = [outcome for outcome in outcomes if isinstance(outcome, str)]
-    assert all(reason.strip() and len(reason) < 1200 and "\n" not in reason for reason in reasons)
+    # a reason may name a field, and the longest name has 2,000 characters
+    assert all(reason.strip() and len(reason) < 2200 and "\n" not in reason for reason in reasons)
     assert 1000 < len(reasons) < LINES - 1000
     kinds = Counter(map(reason_kind, reasons))
     assert len(kinds) > 15, kinds

@@ -6,8 +6,6 @@ import gzip
 import itertools
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -91,10 +89,6 @@ def follow_inbox(
             is_done,
             lambda moved_path, _: moved_files.append(moved_path.relative_to(INBOX).as_posix()),
         ), moved_files
-
-
-def is_inbox_empty() -> bool:
-    return not [name for name in list_files() if "/" not in name]
 
 
 def stop_after(seconds: float) -> Callable[[], bool]:
@@ -281,15 +275,11 @@ def test_a_file_is_moved_only_after_what_it_holds_is_committed(
 
 
 def test_a_folder_that_is_none_is_an_error() -> None:
-    with pytest.raises(
-        UsageError,
-        match=r"--follow nowhere: No such file or directory\. Give a folder that can be written to",
-    ):
+    message = r"--follow nowhere: No such file or directory\. Give a folder that can be written to"
+    with pytest.raises(UsageError, match=message):
         Inbox(Path("nowhere")).prepare()
-    with pytest.raises(
-        UsageError,
-        match=r"--follow nowhere: No such file or directory\. Give a folder that can be read",
-    ):
+    message = r"--follow nowhere: No such file or directory\. Give a folder that can be read"
+    with pytest.raises(UsageError, match=message):
         Inbox(Path("nowhere")).list_waiting()
     assert invoke_cli("ingest", "--follow", "nowhere").error.startswith("--follow nowhere: ")
 
@@ -311,29 +301,3 @@ def test_a_folder_that_is_none_is_an_error() -> None:
 )
 def test_one_kind_of_source_at_a_time(arguments: list[str], message: str) -> None:
     assert invoke_cli("ingest", "--follow", "inbox", *arguments).error == message
-
-
-def start_follow() -> subprocess.Popen[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "hybrid_search.ingest",
-        "--follow",
-        "inbox",
-        "--url",
-        "embedded:store",
-        "--where",
-        "kind=call",
-    ]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 240) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def make_document_of_kind(id: str, kind: str = "call") -> dict[str, Any]:
-    return {**make_document(id), "kind": kind}

@@ -140,10 +140,8 @@ def test_a_run_is_watched_while_it_runs(watch: StallDetector, port: int) -> None
         store.released.set()
         run.join()
     samples = read_samples(port)
-    assert (samples["documents_total"], samples["tokens_total"]) == (
-        1000,
-        5000,
-    )  # "some words of number N"
+    # "some words of number N"
+    assert (samples["documents_total"], samples["tokens_total"]) == (1000, 5000)
     assert samples["healthy"] == 1
     assert fetch(port, "/healthz") == (200, "ok\n")
 
@@ -189,21 +187,12 @@ def test_what_is_refused_skipped_and_doubled_is_counted(watch: StallDetector, po
     assert {
         name: read_samples(port)[name]
         for name in ("documents_total", "refused_total", "duplicates_total", "lines_total")
-    } == {
-        "documents_total": 6,
-        "refused_total": 2,
-        "duplicates_total": 1,
-        "lines_total": 8,
-    }
+    } == {"documents_total": 6, "refused_total": 2, "duplicates_total": 1, "lines_total": 8}
     pipeline.ingest(
         [*make_lines(5), *make_lines(1, 9)],
         store,
         TinyEncoder(),
-        IngestOptions(
-            "calls",
-            Path("r.jsonl"),
-            report=watch,
-        ),
+        IngestOptions("calls", Path("r.jsonl"), report=watch),
     )
     assert read_samples(port)["skipped_total"] == 5
 

@@ -49,13 +49,6 @@ def test_all_items_come_in_their_order_none_included(items: list[int | None], ah
     assert list(prefetch(iter(items), ahead)) == items
 
 
-def test_items_are_made_in_another_thread() -> None:
-    source = Source()
-    with closing(prefetch(source.items(), 2)) as items:
-        assert next(items) == 0
-        assert source.thread not in (None, threading.current_thread())
-
-
 def test_it_runs_ahead_by_so_many_items_and_no_more() -> None:
     source = Source()
     with closing(prefetch(source.items(), 3)) as items:
@@ -64,13 +57,6 @@ def test_it_runs_ahead_by_so_many_items_and_no_more() -> None:
         assert wait_until(lambda: source.produced == 2 + 3 + 1)
         time.sleep(0.3)
         assert source.produced == 6
-
-
-def test_nothing_is_made_before_somebody_asks() -> None:
-    source = Source()
-    prefetch(source.items(), 3)
-    time.sleep(0.05)
-    assert source.produced == 0
 
 
 def test_an_error_crosses_over_behind_the_items_before_it() -> None:
@@ -112,9 +98,3 @@ def test_two_stages_one_behind_the_other_stop_together() -> None:
         assert [next(items), next(items)] == [(0, 0), (1, 1)]
     assert wait_until(first.closed.is_set)
     assert wait_until(second.closed.is_set)
-
-
-def test_the_end_of_the_source_ends_the_thread() -> None:
-    before = threading.active_count()
-    assert list(prefetch(iter(range(100)), 2)) == list(range(100))
-    assert threading.active_count() == before

@@ -7,7 +7,6 @@ import json
 import math
 import uuid
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,19 +80,9 @@ def test_the_dicts_of_a_program_are_not_changed() -> None:
     before = repr(document)
     columns = Columns({"id": "call.id", "text": "said", "speaker": "role"})
     assert read([document], ReadOptions(columns)) == [
-        {
-            "id": 1,
-            "turns": [{"text": "x", "speaker": "agent"}],
-            "at": "2026-03-01T09:30:00+00:00",
-        }
+        {"id": 1, "turns": [{"text": "x", "speaker": "agent"}], "at": "2026-03-01T09:30:00+00:00"}
     ]
     assert repr(document) == before
-
-
-@pytest.mark.parametrize("documents", ["calls.csv", b"x", {"id": "a"}, Path("calls.csv"), 7, None])
-def test_what_is_no_collection_of_documents_is_an_error(documents: Any) -> None:
-    with pytest.raises(UsageError, match="list of dicts"):
-        read_objects(documents, AS_IS)
 
 
 class PolarsLike:

@@ -82,10 +82,7 @@ def test_the_index_is_that_of_one_process_byte_for_byte(executor: RayExecutor) -
         IngestOptions("calls", Path("rejected")),
     )
     ray_summary = ingest(
-        read([str(HARD_CALLS)]),
-        ray_backend,
-        executor,
-        IngestOptions("calls", Path("rejected")),
+        read([str(HARD_CALLS)]), ray_backend, executor, IngestOptions("calls", Path("rejected"))
     )
     passages, expected = (
         ray_backend._indexes["calls"].passages(),
@@ -193,13 +190,11 @@ def test_more_workers_than_cores_are_refused_with_both_numbers(cluster: Any) -> 
 @pytest.mark.ray
 @pytest.mark.parametrize("device", ["cuda:1", "tpu"])
 def test_a_worker_s_card_is_the_cluster_s_choice(cluster: Any, device: str) -> None:
-    with pytest.raises(
-        UsageError,
-        match=(
-            f"device {device!r} is not one of auto, cpu, cuda, tensorrt: the Ray cluster "
-            f"chooses which card a worker has"
-        ),
-    ):
+    message = (
+        f"device {device!r} is not one of auto, cpu, cuda, tensorrt: the Ray cluster "
+        f"chooses which card a worker has"
+    )
+    with pytest.raises(UsageError, match=message):
         RayExecutor(SHIPPED, device, "auto", None)
 
 

@@ -425,9 +425,7 @@ def read_parsed(source: Path, options: ReadOptions) -> Iterator[Any]:
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", FOUND)
-def test_every_file_on_which_something_went_wrong_is_read_or_refused_with_a_line(
-    name: str,
-) -> None:
+def test_every_file_on_which_something_went_wrong_is_read_or_refused_with_a_line(name: str) -> None:
     count, reason = count_documents(DATA / "found" / name, ReadOptions())
     expected_count, beginning = FOUND[name]
     assert count == expected_count

@@ -229,17 +229,14 @@ def test_a_full_disk_is_one_error_and_all_that_is_counted_is_in_the_index(
     turns = [{"text": f"turn {number} " + "word " * 78} for number in range(70)]
     lines = make_lines(GOOD, {"id": "long", "turns": turns}, b"bad")
     options = {"rejects": Path("/dev/full"), "report": tally}
-    with pytest.raises(
-        IndexStoreError, match=r"written to /dev/full \(No space left on device\)\. .* free space"
-    ):
+    message = r"written to /dev/full \(No space left on device\)\. .* free space"
+    with pytest.raises(IndexStoreError, match=message):
         ingest_lines(lines, "embedded:store", **options)
     _, documents = ingest_lines([], "embedded:store")
     assert (tally.total().documents, documents) == (1, 1)
 
 
-def test_the_command_tells_what_was_done_before_the_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_command_tells_what_was_done_before_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "LOOKUP_DOCUMENTS", 1)
     documents = [{"id": str(number), "text": "My money."} for number in range(70)]
     lines = [json.dumps(document) for document in documents]

@@ -206,10 +206,7 @@ def test_own_keys_below_turns_and_rows_of_turns_are_read_from_an_index(server: S
 def test_a_document_without_the_text_is_refused_with_its_id_as_the_place(server: Server) -> None:
     with make_raw_index(server, {"a": {"sector": "shop", "body": None}}) as index:
         (line,) = ForeignIndex(index, BODY).lines(server)
-    assert (line.source, line.fault) == (
-        f"{index}/a",
-        NO_BODY,
-    )
+    assert (line.source, line.fault) == (f"{index}/a", NO_BODY)
     assert json.loads(line.data) == {"_id": "a", "sector": "shop", "body": None}
 
 
@@ -339,21 +336,10 @@ def test_the_command_adds_an_index_of_ours_beside_the_other_and_again_skips_what
         "bad": {"sector": "shop"}
     }
     with make_raw_index(server, documents) as index, live_servers.unique_index_name(url) as own:
-        command = [
-            "ingest",
-            "--from-index",
-            index,
-            "--columns",
-            "text=body",
-            "--where",
-            "sector=shop",
-            "--where",
-            "sector=mail",
-            "--index",
-            own,
-            "--url",
-            url,
-        ]
+        command = (
+            f"ingest --from-index {index} --columns text=body --where sector=shop "
+            f"--where sector=mail --index {own} --url {url}"
+        ).split()
         ran = invoke_cli(*command)
         assert (ran.status, ran.json["read"], ran.json["documents"], ran.json["failed"]) == (
             1,
@@ -362,10 +348,7 @@ def test_the_command_adds_an_index_of_ours_beside_the_other_and_again_skips_what
             1,
         )
         entry = json.loads(Path(f"{own}.rejected.jsonl").read_text())
-        assert (entry["source"], entry["reason"]) == (
-            f"{index}/bad",
-            NO_BODY,
-        )
+        assert (entry["source"], entry["reason"]) == (f"{index}/bad", NO_BODY)
         write_documents(server, index, {"4": call(400, sector="shop", n=4)})
         again = invoke_cli(*command).json
         assert (again["documents"], again["skipped"]) == (1, 9)

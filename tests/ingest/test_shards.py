@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid_search.backends import open_backend
 from hybrid_search.backends.memory import MemoryBackend
-from hybrid_search.errors import IndexBusyError, UsageError
+from hybrid_search.errors import UsageError
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
@@ -27,7 +25,7 @@ from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli
 from tests.helpers.ingest_process import start_ingest
 from tests.helpers.server_index import RawIndex, assert_index_holds, make_calls, temporary_index
-from tests.helpers.tiny_encoder import TinyEncoder, make_spec
+from tests.helpers.tiny_encoder import TinyEncoder
 
 GOOD = st.builds(
     lambda number, word: json.dumps({"id": f"call {number}", "text": f"the {word}"}).encode(),
@@ -127,10 +125,8 @@ def test_a_line_without_an_id_belongs_to_the_shard_of_its_number(fault: str | No
 
 @pytest.mark.parametrize("text", ["3/3", "7/3"])
 def test_a_shard_that_is_not_there_is_refused_with_both_values(text: str) -> None:
-    with pytest.raises(
-        UsageError,
-        match=rf"'{text}' does not exist: shards are numbered from 0, the last of 3 is 2/3",
-    ):
+    message = rf"'{text}' does not exist: shards are numbered from 0, the last of 3 is 2/3"
+    with pytest.raises(UsageError, match=message):
         Shard.parse(text)
 
 
@@ -138,9 +134,8 @@ def test_a_shard_that_is_not_there_is_refused_with_both_values(text: str) -> Non
     "text", ["", "1", "/3", "1/", "1/0", "-1/3", "1/3/5", "a/b", "1.0/3", "²/3"]
 )
 def test_what_is_no_shard_is_refused_with_the_form(text: str) -> None:
-    with pytest.raises(
-        UsageError, match=r"is not of the form I/N: 0/3, 1/3 and 2/3 are all the shards of three"
-    ):
+    message = r"is not of the form I/N: 0/3, 1/3 and 2/3 are all the shards of three"
+    with pytest.raises(UsageError, match=message):
         Shard.parse(text)
 
 
@@ -168,36 +163,6 @@ def test_three_runs_of_the_command_fill_one_index_and_each_says_what_was_others(
     ]  # line 31, and 31 is 1 modulo 3
     again = invoke_cli("ingest", "calls.jsonl", "--url", "embedded:store")
     assert (again.json["documents"], again.json["skipped"]) == (0, 30)
-
-
-def test_the_command_refuses_a_shard_that_is_not_there() -> None:
-    refused = invoke_cli("ingest", "--shard", "3/3", "--url", "embedded:store")
-    assert "the last of 3 is 2/3" in refused.error
-
-
-def test_an_embedded_index_takes_one_shard_at_a_time(tmp_path: Path) -> None:
-    lines = number_lines([json.dumps(document).encode() for document in make_documents(4)])
-    with (
-        closing(open_backend("embedded:store")) as first,
-        closing(open_backend("embedded:store")) as second,
-    ):
-        with first.writer("calls", make_spec()), pytest.raises(IndexBusyError):
-            ingest(
-                lines,
-                second,
-                TinyEncoder(),
-                IngestOptions("calls", tmp_path / "rejected", shard=Shard(1, 2)),
-            )
-        shares = [
-            ingest(
-                lines,
-                second,
-                TinyEncoder(),
-                IngestOptions("calls", tmp_path / "rejected", shard=Shard(number, 2)),
-            )
-            for number in range(2)
-        ]
-    assert sum(summary.documents for summary in shares) == 4
 
 
 @pytest.fixture(params=live_servers.URLS)

@@ -124,10 +124,7 @@ def test_bad_rows_stand_between_the_calls_by_their_lines_so_that_a_checkpoint_ho
     assert [(line.number, line.fault) for line in lines] == [
         (2, None),
         (3, "the row has 1 cells, but the header has 3"),
-        (
-            4,
-            "a time is neither seconds, nor milliseconds in a column *_ms, HH:MM:SS or ISO 8601",
-        ),
+        (4, "a time is neither seconds, nor milliseconds in a column *_ms, HH:MM:SS or ISO 8601"),
         (5, "the row has no id of a call"),
         (6, None),
     ]

@@ -67,9 +67,8 @@ def test_phrases_are_whole_words() -> None:
         "No hair-dye is here.",
         "Wet hair, dye and a brush.",
     ]
-    assert masked_texts(search(["hair dye"], sentences)["hair dye"]) == [
-        "No _ is here."
-    ]  # nor does a phrase go across a comma
+    # nor does a phrase go across a comma
+    assert masked_texts(search(["hair dye"], sentences)["hair dye"]) == ["No _ is here."]
     assert sorted(masked_texts(search(["hair, dye"], sentences)["hair, dye"])) == [
         "No _ is here.",
         "Wet _ and a brush.",
@@ -358,9 +357,8 @@ def test_the_more_contexts_are_shared_the_more_alike() -> None:
     full_range = [mcphrasy(own_cloud, other_cloud, -2.0, 2.0) for other_cloud in other_clouds]
     assert full_range == sorted(full_range, reverse=True)
     assert min(a - b for a, b in pairwise(full_range)) > 0.001
-    paper_range = [
-        mcphrasy(own_cloud, other_cloud) for other_cloud in other_clouds
-    ]  # from 0 on: seven of ten may be as good as all
+    # from 0 on: seven of ten may be as good as all
+    paper_range = [mcphrasy(own_cloud, other_cloud) for other_cloud in other_clouds]
     assert paper_range[0] == pytest.approx(1, abs=1e-6)
     assert min(a - b for a, b in pairwise(paper_range)) > -1e-6
     assert paper_range[2] > paper_range[3]
@@ -572,15 +570,13 @@ def test_ten_choices_by_hand(tmp_path: Path) -> None:
         "accuracy": round((5 + 0.2 + 0.5) / 10, 4),
     }
     question = choice.read(tmp_path / choice.FILE)[0]
-    assert question == choice.Question(
-        "big big", ("large", "odd", "wrong", "none", "none")
-    )  # its own words are no choices
+    # its own words are no choices
+    assert question == choice.Question("big big", ("large", "odd", "wrong", "none", "none"))
 
 
 def test_choices_that_are_not_there_or_not_of_their_form(tmp_path: Path) -> None:
-    with pytest.raises(
-        SystemExit, match=r"turney/data\.txt: no such file: put there https://\S+turney/data\.txt"
-    ):
+    message = r"turney/data\.txt: no such file: put there https://\S+turney/data\.txt"
+    with pytest.raises(SystemExit, match=message):
         choice.measure(PLAIN, tmp_path)
     with pytest.raises(SystemExit, match=r"data\.txt, line 2: 3 fields between \|, not 8"):
         choice.measure(PLAIN, write_turney(tmp_path, [TURNEY[0], "big | large | odd"]))
@@ -615,10 +611,8 @@ def test_paraphrases_by_hand(tmp_path: Path) -> None:
 
 
 def test_paraphrases_that_are_not_there_or_not_of_their_form(tmp_path: Path) -> None:
-    with pytest.raises(
-        SystemExit,
-        match=r"examples\.json: no such file: put there https://\S+ppdb_exact/examples\.json",
-    ):
+    message = r"examples\.json: no such file: put there https://\S+ppdb_exact/examples\.json"
+    with pytest.raises(SystemExit, match=message):
         ppdb.measure(PLAIN, tmp_path)
     for wrong in (["big", "large", "yes"], ["big", "large"], 3):
         with pytest.raises(SystemExit, match=r"row 2: .* is not \[phrase, phrase, pos \| neg\]"):

@@ -5,7 +5,6 @@ small runs that learn.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.helpers.tiny_bert import save_bert
 
 pytestmark = [pytest.mark.export]
 
@@ -22,7 +23,6 @@ tokenizers = pytest.importorskip("tokenizers")
 
 from export.training import data as triples  # noqa: E402
 from hybrid_search.discover.word_tree import split_words  # noqa: E402
-from hybrid_search.encoder import SHIPPED  # noqa: E402
 from papers.mcphrasy import corpora, measured_on, wordnet  # noqa: E402 (torch is asked for first)
 from papers.mcphrasy import training as training  # noqa: E402
 from papers.mcphrasy.contexts import Context  # noqa: E402
@@ -44,20 +44,7 @@ SETTINGS = training.Settings(batch=40, together=5, epochs=12, hidden=32, output=
 
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A Hugging Face folder: a BERT of two layers, 32 dimensions, seeded random weights."""
-    folder = tmp_path_factory.mktemp("bert")
-    shutil.copy(SHIPPED / "tokenizer.json", folder)
-    torch.manual_seed(7)
-    config = transformers.BertConfig(
-        vocab_size=30522,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=128,
-    )
-    transformers.BertModel(config).save_pretrained(folder)
-    yield folder
+    yield save_bert(tmp_path_factory.mktemp("bert"))
 
 
 def test_masks_of_hugging_face_weights_are_what_the_model_says_of_them(bert: Path) -> None:
@@ -197,9 +184,8 @@ def test_batches_hold_each_context_once_and_a_few_of_a_phrase() -> None:
     assert sorted(np.concatenate(rows).tolist()) == list(range(210))
     assert all(len(batch) <= 40 for batch in rows)
     pieces = [np.bincount(numbers[batch], minlength=30) for batch in rows]
-    assert (
-        max(count.max() for count in pieces) <= 7
-    )  # five, and two of the same phrase if they fell into one batch
+    # five, and two of the same phrase if they fell into one batch
+    assert max(count.max() for count in pieces) <= 7
     assert any((count == 5).any() for count in pieces)
     again = list(training.batches(numbers, settings, np.random.default_rng(1)))
     assert all((a == b).all() for a, b in zip(rows, again, strict=True))
@@ -215,9 +201,8 @@ def test_an_anchor_does_not_see_its_phrase() -> None:
     blind, seeing = (data.inputs(rows, with_own) for with_own in (False, True))
     assert (blind[:, :6] == seeing[:, :6]).all()
     assert not blind[:, 6:].any()
-    assert torch.linalg.norm(seeing[:, 6:], dim=1).tolist() == pytest.approx(
-        [2, 2]
-    )  # the root of its four numbers
+    # the root of its four numbers
+    assert torch.linalg.norm(seeing[:, 6:], dim=1).tolist() == pytest.approx([2, 2])
 
 
 def test_a_phrase_with_a_single_context_is_not_trained_on() -> None:
@@ -336,22 +321,10 @@ def test_the_command_writes_an_embedder_and_what_it_was_made_of(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, output = write_data(tmp_path / "data"), tmp_path / "out"
-    arguments = [
-        "--data",
-        str(folder),
-        "--out",
-        str(output),
-        "--phrases",
-        "30",
-        "--contexts",
-        "6",
-        "--epochs",
-        "2",
-        "--hidden",
-        "16",
-        "--output",
-        "8",
-    ]
+    arguments = (
+        f"--data {folder} --out {output} --phrases 30 --contexts 6 --epochs 2 "
+        "--hidden 16 --output 8"
+    ).split()
     training.main(arguments)
     run = json.loads((output / "run.json").read_text())
     assert run["settings"]["hidden"] == 16

@@ -88,9 +88,8 @@ def make_graded_pairs(rows: Sequence[tuple[float, int]]) -> list[dict[str, objec
 def test_of_equal_thresholds_the_lowest() -> None:
     scores, labels = (np.array(column) for column in zip(*TUNED, strict=True))
     assert similarity.threshold(scores, labels.astype(bool)) == 0.3
-    assert (
-        similarity.threshold(np.array([0.5, 0.5, 0.2]), np.array([True, False, False])) == 0.5
-    )  # equal scores cannot be told apart
+    # equal scores cannot be told apart
+    assert similarity.threshold(np.array([0.5, 0.5, 0.2]), np.array([True, False, False])) == 0.5
 
 
 def test_ten_pairs_by_hand(tmp_path: Path) -> None:
@@ -241,9 +240,8 @@ def test_the_classifier_learns_and_stops(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_an_accuracy_that_stays_is_no_growth() -> None:
     pytest.importorskip("sklearn")
     features, labels = make_learnable_pairs(400)
-    fitted = classifier.fit(
-        features, labels, np.arange(300), np.array([300])
-    )  # of one pair it is 0 or 1
+    # of one pair it is 0 or 1
+    fitted = classifier.fit(features, labels, np.arange(300), np.array([300]))
     assert fitted.predict(features[300:301])[0] == labels[300]
     assert fitted.epochs + classifier.PATIENCE < classifier.EPOCHS
 
@@ -364,9 +362,8 @@ def test_a_row_that_is_none_is_named(tmp_path: Path, rows: list[Any], message: s
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
-    with pytest.raises(
-        SystemExit, match=r"neither pr_page_test.jsonl nor pr_psd_site_examples.jsonl"
-    ):
+    message = r"neither pr_page_test.jsonl nor pr_psd_site_examples.jsonl"
+    with pytest.raises(SystemExit, match=message):
         files.find_test_file(tmp_path, "pr-page")
     with pytest.raises(SystemExit, match="no task 'pr': it has ps, pr-pass, pr-page, psd"):
         files.find_test_file(tmp_path, "pr")
@@ -460,12 +457,10 @@ def test_paragraphs_are_parted_by_two_spaces_or_an_empty_line() -> None:
 def test_the_rank_of_the_answer() -> None:
     scores = np.array([0.9, 0.5, 0.7, 0.5, 0.2], dtype=np.float32)
     assert ranking.rank(["a", "b", "c", "d", "e"], scores, "C") == 2
-    assert (
-        ranking.rank(["a", "b", "c", "d", "e"], scores, "b") == 4
-    )  # "d" scores the same, and stands before it
-    assert (
-        ranking.rank(["a", "b", "c", "B", "e"], scores, "b") == 3
-    )  # another place of the same phrase does not
+    # "d" scores the same, and stands before it
+    assert ranking.rank(["a", "b", "c", "d", "e"], scores, "b") == 4
+    # another place of the same phrase does not
+    assert ranking.rank(["a", "b", "c", "B", "e"], scores, "b") == 3
     assert ranking.rank(["a", "b", "c", "d", "e"], scores, "x") == math.inf
 
 
@@ -510,9 +505,8 @@ def test_the_ranks_are_scikit_learn_s() -> None:
         assert np.mean([rank <= k for rank in ranks]) == pytest.approx(
             metrics.top_k_accuracy_score(right, scores, k=k, labels=range(9)), abs=1e-6
         )
-    exact = metrics.label_ranking_average_precision_score(
-        np.eye(9)[right], scores
-    )  # of one right one its reciprocal rank
+    # of one right one its reciprocal rank
+    exact = metrics.label_ranking_average_precision_score(np.eye(9)[right], scores)
     assert np.mean([1 / rank for rank in ranks]) == pytest.approx(exact, abs=1e-6)
 
 
@@ -565,11 +559,7 @@ def test_a_system_takes_the_set_ups_that_it_is_able_to(tmp_path: Path) -> None:
     write_rows(tmp_path, "pr_page_test.jsonl", [make_retrieval_row(), make_retrieval_row()])
     assert ranking.measure(TokenMeans(RANKED), tmp_path, "pr-page", 1, swap=False)[
         "setups"
-    ].keys() == {
-        "phrase",
-        "phrase in context",
-        "all spans in context",
-    }
+    ].keys() == {"phrase", "phrase in context", "all spans in context"}
     result = ranking.measure(EditDistance(), tmp_path, "pr-page", 1)
     assert (result["rows"], result["setups"].keys()) == (1, {"phrase"})
 
@@ -618,15 +608,10 @@ def test_ten_choices_by_hand(tmp_path: Path) -> None:
     assert (result["file"], result["rows"]) == ("psd_test.jsonl", 10)
     assert {
         name: (choice["rows"], choice["mean"]) for name, choice in result["choice"].items()
-    } == {
-        "sentence": (10, 0.7),
-        "paragraph": (10, 0.7),
-        "sentence, both in context": (10, 0.7),
-    }
+    } == {"sentence": (10, 0.7), "paragraph": (10, 0.7), "sentence, both in context": (10, 0.7)}
     for name in ("sentence", "paragraph"):
-        figures = result["best of all"][
-            name
-        ]  # the short sentence's "massive figure" is the only candidate of cosine 1
+        # the short sentence's "massive figure" is the only candidate of cosine 1
+        figures = result["best of all"][name]
         assert [figures[key]["mean"] for key in ("EM", "F1", "EM+loc", "F1+loc")] == [
             1.0,
             1.0,
@@ -742,12 +727,10 @@ def test_the_best_of_several_answers_counts() -> None:
 
 def test_texts_are_compared_as_squad_does() -> None:
     assert selection.terms("The U.S. Army's  an-hour, a") == ["us", "armys", "anhour"]
-    assert (
-        selection.f1("a", "the") == selection.exact_match("a", "the") == 1.0
-    )  # two without a word
-    assert selection.f1("to be to", "to to or") == pytest.approx(
-        2 * 2 / 6
-    )  # a word counts as often as both have it
+    # two without a word
+    assert selection.f1("a", "the") == selection.exact_match("a", "the") == 1.0
+    # a word counts as often as both have it
+    assert selection.f1("to be to", "to to or") == pytest.approx(2 * 2 / 6)
 
 
 # --- the sample beside the checkout ---

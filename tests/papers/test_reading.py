@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytestmark = [
-    pytest.mark.export,
-    pytest.mark.filterwarnings("ignore"),  # torch warns of its own future
-]
+from tests.helpers.tiny_bert import save_weights
+
+# torch warns of its own future
+pytestmark = [pytest.mark.export, pytest.mark.filterwarnings("ignore")]
 
 torch = pytest.importorskip("torch", reason="the extra [export] is not installed: make test-export")
 transformers = pytest.importorskip("transformers")
@@ -61,16 +61,14 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(
         folder
     )
-    torch.manual_seed(7)
-    size = {
-        "hidden_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 128,
-    }
-    transformers.BertModel(
-        transformers.BertConfig(vocab_size=len(vocabulary), max_position_embeddings=64, **size)
-    ).save_pretrained(folder)
+    save_weights(
+        folder,
+        len(vocabulary),
+        hidden_size=64,
+        num_attention_heads=4,
+        intermediate_size=128,
+        max_position_embeddings=64,
+    )
     yield folder
 
 
@@ -127,11 +125,8 @@ def test_the_best_span_by_hand() -> None:
         np.array([1, 5, 2, 0], dtype=np.float32),
         np.array([9, 1, 3, 2], dtype=np.float32),
     )
-    assert find_best_span(starts, ends) == (
-        10.0,
-        0,
-        0,
-    )  # 5 + 9 would end before it begins; 1 + 9 is the best, 5 + 3 the next
+    # 5 + 9 would end before it begins; 1 + 9 is the best, 5 + 3 the next
+    assert find_best_span(starts, ends) == (10.0, 0, 0)
     assert find_best_span(starts[1:], ends[1:]) == (8.0, 0, 1)
     assert find_best_span(starts[:0], ends[:0]) == (float("-inf"), 0, 0)
 
@@ -179,9 +174,8 @@ def test_windows_hold_every_token_and_share_a_quarter(reader: Reader) -> None:
 
 def test_only_windows_with_the_whole_answer_point_to_it(reader: Reader) -> None:
     document = " ".join(WORDS + WORDS)
-    start = (
-        len(" ".join(WORDS[:44])) + 1
-    )  # words 44 to 46: of the windows above 19..46 holds one and two thirds of it, 38..65 all
+    # words 44 to 46: of the windows above 19..46 holds one and two thirds of it, 38..65 all
+    start = len(" ".join(WORDS[:44])) + 1
     labelled = list(
         reading.label_windows(
             reader, Example("baras banel", document, start, start + len(" ".join(WORDS[44:47])))
@@ -207,9 +201,8 @@ def test_a_document_without_a_token_has_no_answer(reader: Reader) -> None:
 
 
 def test_the_window_is_as_long_as_the_model_takes(tiny: Path) -> None:
-    assert (
-        Reader(tiny, fresh=True).length == 64
-    )  # its tokenizer knows no length, its configuration has 64 positions
+    # its tokenizer knows no length, its configuration has 64 positions
+    assert Reader(tiny, fresh=True).length == 64
     with pytest.raises(SystemExit, match="give --weights FOLDER"):
         Reader(tiny / "nothing")
 
@@ -339,18 +332,9 @@ def test_a_model_is_made_and_asked(
     tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_training_files(tmp_path)
-    arguments = [
-        "--data",
-        "train.jsonl",
-        "--dev",
-        "train.jsonl",
-        "--triples",
-        "triples.jsonl.gz",
-        "--base",
-        str(tiny),
-        "--out",
-        "made",
-    ]
+    arguments = (
+        f"--data train.jsonl --dev train.jsonl --triples triples.jsonl.gz --base {tiny} --out made"
+    ).split()
     reading.main(
         [
             "train",
@@ -409,18 +393,15 @@ def test_a_reader_is_a_system_of_the_tables(tiny: Path, tmp_path: Path, reader: 
     ranked = EVALUATIONS["pic-pr-pass"].measure(system, tmp_path)["setups"]
     assert {"phrase", "phrase in context", "span selection"} <= ranked.keys()
     assert ranked["span selection"]["rows"] == 8
-    figures = EVALUATIONS["pic-psd"].measure(system, tmp_path)["setups"][
-        "span selection"
-    ]  # no phrase stands twice: no choice
+    # no phrase stands twice: no choice
+    figures = EVALUATIONS["pic-psd"].measure(system, tmp_path)["setups"]["span selection"]
     assert 0 <= figures["EM+loc"] <= figures["EM"] <= figures["F1"] <= 1
     assert figures["EM"] == ranked["span selection"]["EM"]  # the same rows
 
 
 def test_an_encoder_without_heads_is_no_reader(tiny: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        SystemExit,
-        match=r"has no qa_outputs\.bias and qa_outputs\.weight, so it is not a reader: train one",
-    ):
+    message = r"has no qa_outputs\.bias and qa_outputs\.weight, so it is not a reader: train one"
+    with pytest.raises(SystemExit, match=message):
         registry.load("reader-slice", str(tiny), tmp_path)
 
 

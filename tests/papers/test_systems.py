@@ -38,9 +38,8 @@ def test_bm25_by_hand() -> None:
     idf, norm = math.log(2.5 / 1.5), 1.5 * (1 - 0.75 + 0.75 * 4 / 2)
     scores = system.scores(["A", "a c", "c c", "z"], ["a a x y", "a a x y", "a c x y", "a"])
     twice, once = idf * 2 * 2.5 / (2 + norm), idf * 1 * 2.5 / (1 + norm)
-    assert scores == pytest.approx(
-        [twice, twice, 2 * once, 0.0], abs=1e-6
-    )  # a term of the query counts as often as it is there
+    # a term of the query counts as often as it is there
+    assert scores == pytest.approx([twice, twice, 2 * once, 0.0], abs=1e-6)
 
 
 def test_edit_distance_by_hand() -> None:
@@ -131,18 +130,8 @@ def test_windows_that_overlap_are_joined_without_a_token_twice() -> None:
     ]
     vectors, places = join_windows(windows)
     assert places.tolist() == offsets.tolist()
-    assert vectors[:, 0].tolist() == [
-        0,
-        1,
-        2,
-        3,
-        104,
-        105,
-        106,
-        207,
-        208,
-        209,
-    ]  # of two shared tokens each window keeps the one further inside
+    # of two shared tokens each window keeps the one further inside
+    assert vectors[:, 0].tolist() == [0, 1, 2, 3, 104, 105, 106, 207, 208, 209]
 
 
 @given(st.lists(st.sampled_from(["a", "bc", "d'e"]), max_size=8), st.integers(1, 9))
@@ -262,9 +251,8 @@ def test_a_table_of_other_columns_and_one_without_a_heading(tmp_path: Path) -> N
     ):
         stsb_context.read(renamed)
     renamed.write_text("query\tcontext\ttarget\tscore\nq\tnothing of it\tthe target\t1\n")
-    with pytest.raises(
-        SystemExit, match="row 1: the context does not hold the target 'the target'"
-    ):
+    message = "row 1: the context does not hold the target 'the target'"
+    with pytest.raises(SystemExit, match=message):
         stsb_context.read(renamed)
 
 
@@ -300,9 +288,8 @@ def test_another_table_is_measured_by_the_command_s_columns(tmp_path: Path) -> N
     assert (measured["file"], measured["setups"]["text scores"]["rows"]) == ("authors.tsv", 4)
     assert "gold" not in measured  # the data stay where they are
     assert parse_columns("score=gold")["query"] == "query"
-    with pytest.raises(
-        ArgumentTypeError, match="unknown column querry: give NAME=COLUMN for query,"
-    ):
+    message = "unknown column querry: give NAME=COLUMN for query,"
+    with pytest.raises(ArgumentTypeError, match=message):
         parse_columns("querry=origin")
 
 

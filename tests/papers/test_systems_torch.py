@@ -133,12 +133,10 @@ def test_vectors_are_those_of_the_library(tmp_path: Path, make: Any) -> None:
     assert isinstance(system, SpanEncoder)
     states, places = hidden_states(folder, TEXT)
     [alone, short] = system.encode_texts([TEXT, "again"])
-    assert alone == pytest.approx(
-        unit(states.mean(axis=0)), abs=1e-5
-    )  # special tokens too, as sentence-transformers counts
-    assert short == pytest.approx(
-        unit(hidden_states(folder, "again")[0].mean(axis=0)), abs=1e-5
-    )  # padded beside the longer one
+    # special tokens too, as sentence-transformers counts
+    assert alone == pytest.approx(unit(states.mean(axis=0)), abs=1e-5)
+    # padded beside the longer one
+    assert short == pytest.approx(unit(hidden_states(folder, "again")[0].mean(axis=0)), abs=1e-5)
     span = (TEXT.index("refund"), TEXT.index(" sent"))
     rows = [row for row, (a, b) in enumerate(places) if a < span[1] and b > span[0]]
     [span_vectors] = system.encode_spans([TEXT], [[span, (0, 0)]])
@@ -186,9 +184,8 @@ def test_a_long_text_is_read_in_windows_and_every_token_is_there_once(tmp_path: 
     assert encoding.vectors.shape == (len(WORDS) * 3, 32)
     assert len(short.offsets) == 1
     states, _ = hidden_states(folder, " ".join((WORDS * 3)[:14]))
-    assert encoding.vectors[:12] == pytest.approx(
-        states[1:13], abs=1e-5
-    )  # of the first window all but the half that it shares
+    # of the first window all but the half that it shares
+    assert encoding.vectors[:12] == pytest.approx(states[1:13], abs=1e-5)
     assert system.encode_texts([text]).shape == (1, 32)
 
 
@@ -307,9 +304,8 @@ def test_mcphrasy_stands_on_the_models_that_its_embedder_was_trained_on(tmp_path
     alone = registry.load("mcphrasy-mask", str(spanbert), tmp_path)
     assert isinstance(alone, McPhraSy)
     assert alone.store.base.name.startswith("spanbert, ")
-    with pytest.raises(
-        SystemExit, match="trained on vectors of bert, and these are of spanbert, phrase-bert"
-    ):
+    message = "trained on vectors of bert, and these are of spanbert, phrase-bert"
+    with pytest.raises(SystemExit, match=message):
         registry.load("mcphrasy", str(tmp_path / "wrong.npz"), tmp_path)
 
 

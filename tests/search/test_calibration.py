@@ -85,19 +85,15 @@ def test_scores_that_differ_are_still_told_apart() -> None:
     assert (np.diff(Calibration().bm25(np.linspace(0, 100, 201), 3)) > 0).all()
 
 
-def test_a_model_that_was_never_calibrated_gets_the_middle(tmp_path: Path) -> None:
+def test_the_calibration_of_the_passages_precision_is_taken_or_another_or_the_middle(
+    tmp_path: Path,
+) -> None:
     assert load(tmp_path, "int8") == Calibration(midpoint=0.5, slope=10.0, saturation=1.0)
-
-
-def test_the_calibration_of_the_passages_precision_is_taken(tmp_path: Path) -> None:
+    write_calibration(tmp_path, {"precisions": {"int8": FITTED}})
+    assert load(tmp_path, "float32") == Calibration(0.42, 14.0, 1.7)
     write_calibration(tmp_path, {"precisions": {"int8": OTHER, "float16": FITTED}})
     assert load(tmp_path, "float16") == Calibration(0.42, 14.0, 1.7)
     assert load(tmp_path, "int8") == Calibration(0.45, 12.0, 1.6)
-
-
-def test_a_precision_without_its_own_gets_another_ones(tmp_path: Path) -> None:
-    write_calibration(tmp_path, {"precisions": {"int8": FITTED}})
-    assert load(tmp_path, "float32") == Calibration(0.42, 14.0, 1.7)
 
 
 def test_a_map_of_mentions_is_for_one_dimension_and_rough_without(tmp_path: Path) -> None:
@@ -138,9 +134,8 @@ def test_a_map_of_mentions_is_for_one_dimension_and_rough_without(tmp_path: Path
     ],
 )
 def test_a_damaged_file_is_named_with_the_remedy(tmp_path: Path, content: str) -> None:
-    with pytest.raises(
-        ModelError, match=rf"{CALIBRATION} cannot be used \(.+\): copy it again from where"
-    ):
+    message = rf"{CALIBRATION} cannot be used \(.+\): copy it again from where"
+    with pytest.raises(ModelError, match=message):
         load(write_calibration(tmp_path, content), "int8")
 
 

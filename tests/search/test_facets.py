@@ -18,74 +18,24 @@ from hybrid_search.search.result import Result
 TALK = "we talked about the weather and the price of bread in town for a while " * 8
 
 DOCUMENTS: list[dict[str, Any]] = [
-    {
-        "id": "a",
-        "text": "I want a refund.",
-        "minutes": 12,
-        "city": "Ulm",
-        "solved": True,
-        "tags": ["money", "late"],
-        "who": {"tier": "gold"},
-    },
-    {
-        "id": "b",
-        "text": "A refund, a refund, please refund it.",
-        "minutes": 3,
-        "city": "Aalen",
-        "solved": False,
-        "tags": ["money"],
-    },
-    {
-        "id": "c",
-        "text": "No refund was ever promised to me.",
-        "minutes": 7.5,
-        "city": "ulm",
-        "tags": ["late", "rude", "late"],
-    },
-    {
-        "id": "d",
-        "text": "Refund the second order.",
-        "minutes": 12,
-        "city": "Äpfingen",
-        "solved": True,
-        "who": {"tier": "silver", "since": "2024-02"},
-    },
-    {
-        "id": "e",
-        "text": "They refused the refund.",
-        "minutes": -4,
-        "city": "Zug",
-        "tags": [],
-        "who": {"tier": None},
-    },
-    {
-        "id": "f",
-        "text": "Where is my money?",
-        "minutes": 12,
-        "city": "東京",
-        "solved": False,
-        "tags": ["money", "money"],
-        "who": {"tier": "gold"},
-    },
-    {
-        "id": "g",
-        "text": "My card was stolen.",
-        "city": "Ulm",
-        "solved": True,
-        "orders": [{"n": 4}, {"n": 9}],
-    },
-    {
-        "id": "h",
-        "turns": [
-            {"speaker": "customer", "text": f"The refund for order {number}. {TALK}"}
-            for number in range(3)
-        ],
-        "minutes": 45,
-        "city": "Ulm",
-        "tags": ["long"],
-        "orders": [{"n": 1}],
-    },
-]
+    {"id": "a", "text": "I want a refund.", "minutes": 12, "city": "Ulm", "solved": True,
+     "tags": ["money", "late"], "who": {"tier": "gold"}},
+    {"id": "b", "text": "A refund, a refund, please refund it.", "minutes": 3, "city": "Aalen",
+     "solved": False, "tags": ["money"]},
+    {"id": "c", "text": "No refund was ever promised to me.", "minutes": 7.5, "city": "ulm",
+     "tags": ["late", "rude", "late"]},
+    {"id": "d", "text": "Refund the second order.", "minutes": 12, "city": "Äpfingen",
+     "solved": True, "who": {"tier": "silver", "since": "2024-02"}},
+    {"id": "e", "text": "They refused the refund.", "minutes": -4, "city": "Zug", "tags": [],
+     "who": {"tier": None}},
+    {"id": "f", "text": "Where is my money?", "minutes": 12, "city": "東京", "solved": False,
+     "tags": ["money", "money"], "who": {"tier": "gold"}},
+    {"id": "g", "text": "My card was stolen.", "city": "Ulm", "solved": True,
+     "orders": [{"n": 4}, {"n": 9}]},
+    {"id": "h", "minutes": 45, "city": "Ulm", "tags": ["long"], "orders": [{"n": 1}],
+     "turns": [{"speaker": "customer", "text": f"The refund for order {number}. {TALK}"}
+               for number in range(3)]},
+]  # fmt: skip
 EXTRA_COUNT = 140
 """More matching documents than a window holds; each has a value of its own, which are more than are
 counted.
@@ -193,24 +143,6 @@ def test_passages_of_a_document_stay_in_the_order_of_their_scores(filled_client:
     assert [hit.id for hit in hits[:3]] == ["h"] * 3
     assert [hit.score for hit in hits[:3]] == sorted((hit.score for hit in hits[:3]), reverse=True)
     assert len(hits) == len(DOCUMENTS) + 2
-
-
-@pytest.mark.parametrize("group_by", ["document", "passage"])
-@pytest.mark.parametrize("sort", [None, "minutes", "-even", "-n", "id"])
-def test_pages_make_one_long_page_in_any_order(
-    filled_client: Client, sort: str | None, group_by: str
-) -> None:
-    def page(offset: int, size: int) -> Result:
-        return filled_client.query(
-            "refund please", sort=sort, group_by=group_by, offset=offset, size=size, spans=1
-        )
-
-    long_page = page(0, 100)
-    pages = [page(offset, 30) for offset in (0, 30, 60, 90)]
-    assert [hit for result in pages[:3] for hit in result] == long_page.hits[:90]
-    assert page(90, 10).hits == long_page.hits[90:]
-    places = [(hit.id, hit.passage) for hit in long_page]
-    assert len(set(places)) == len(places) == 100
 
 
 def test_numbers_are_in_order_over_the_whole_window(filled_client: Client) -> None:
@@ -370,14 +302,6 @@ def test_what_is_under_the_least_score_is_not_counted_in_the_window(filled_clien
     )
 
 
-def test_offset_and_size_change_no_count(filled_client: Client) -> None:
-    first, second = (
-        facet_counts(filled_client, "tags", "city", where=SMALL_SET, size=size, offset=offset)
-        for size, offset in ((10, 0), (2, 5))
-    )
-    assert first == second
-
-
 def test_any_word_of_the_phrase_is_a_match(filled_client: Client) -> None:
     assert facet_counts(filled_client, "set", phrase="stolen money", facets_over="matches")[
         "set"
@@ -417,12 +341,6 @@ def test_several_phrases_are_counted_over_the_window(filled_client: Client) -> N
         "use facets over the window",
     ):
         filled_client.query(["refund", "stolen card"], facets="solved", facets_over="matches")
-
-
-def test_counts_and_order_go_together(filled_client: Client) -> None:
-    result = filled_client.query("refund", where=SMALL_SET, sort="id", facets=["solved"], size=1)
-    assert [hit.id for hit in result] == ["a"]
-    assert result.facets == {"solved": {True: 3, False: 2}}
 
 
 def test_the_json_form_has_pairs_of_value_and_count(filled_client: Client) -> None:
@@ -498,11 +416,6 @@ def test_ids_are_put_in_order_and_never_counted(filled_client: Client) -> None:
     for options in requests:
         with pytest.raises(UsageError, match="cannot sort, group or count by"):
             filled_client.query("refund", **options)
-
-
-def test_another_set_to_count_over_is_refused(filled_client: Client) -> None:
-    with pytest.raises(UsageError, match=r"facets_over is 'everything': .*'window' or 'matches'"):
-        filled_client.query("refund", facets="city", facets_over="everything")
 
 
 def test_an_empty_set_has_no_order_and_no_counts(filled_client: Client) -> None:

@@ -57,7 +57,7 @@ CASES: list[Case] = [
         [0.5 * 0.75 + 0.5 * sigmoid(4), 0.5 * 0.5 + 0.5 * 0.5, 0.5 * sigmoid(-4)],
     ),
     ("calibrated", 0.2, [3.0, 1.0], [0.5, 0.5], [0.8 * 3 / 4 + 0.2 * 0.5, 0.8 * 1 / 2 + 0.2 * 0.5]),
-    # min_max: BM25 from 0 to 4, cosine from 0.2 to 0.6
+    # min_max: BM25 from 0 to 4, cosine from 0.2 to 0.6; equal ones above 0 count 1, zeros nothing
     ("min_max", 0.0, [4.0, 1.0, 0.0], [0.6, 0.2, 0.3], [4 / 4, 1 / 4, 0 / 4]),
     ("min_max", 1.0, [4.0, 1.0, 0.0], [0.6, 0.2, 0.3], [0.4 / 0.4, 0 / 0.4, 0.1 / 0.4]),
     (
@@ -67,20 +67,8 @@ CASES: list[Case] = [
         [0.6, 0.2, 0.3],
         [(1 + 1) / 2, (0.25 + 0) / 2, (0 + 0.25) / 2],
     ),
-    (
-        "min_max",
-        0.25,
-        [2.0, 2.0],
-        [-0.1, 0.1],
-        [0.75 * 1 + 0.25 * 0, 0.75 * 1 + 0.25 * 1],
-    ),  # equal and above 0: each counts 1
-    (
-        "min_max",
-        0.25,
-        [0.0, 0.0],
-        [-0.1, 0.1],
-        [0.75 * 0 + 0.25 * 0, 0.75 * 0 + 0.25 * 1],
-    ),  # equal and 0: none counts
+    ("min_max", 0.25, [2.0, 2.0], [-0.1, 0.1], [0.75 * 1 + 0.25 * 0, 0.75 * 1 + 0.25 * 1]),
+    ("min_max", 0.25, [0.0, 0.0], [-0.1, 0.1], [0.75 * 0 + 0.25 * 0, 0.75 * 0 + 0.25 * 1]),
     # l2: |(3, 4)| = 5, |(0.6, -0.8)| = 1
     ("l2", 0.0, [3.0, 4.0], [0.6, -0.8], [3 / 5, 4 / 5]),
     ("l2", 1.0, [3.0, 4.0], [0.6, -0.8], [0.6 / 1, -0.8 / 1]),
@@ -91,13 +79,8 @@ CASES: list[Case] = [
     ("z_score", 0.0, [2.0, 4.0, 6.0], [0.1, 0.3, 0.2], [-2 / 2, 0.0, 2 / 2]),
     ("z_score", 1.0, [2.0, 4.0, 6.0], [0.1, 0.3, 0.2], [-0.1 / 0.1, 0.1 / 0.1, 0.0]),
     ("z_score", 0.5, [2.0, 4.0, 6.0], [0.1, 0.3, 0.2], [(-1 - 1) / 2, (0 + 1) / 2, (1 + 0) / 2]),
-    (
-        "z_score",
-        0.5,
-        [0.1, 0.1, 0.1],
-        [0.2, 0.2, 0.2],
-        [0.0, 0.0, 0.0],
-    ),  # no deviation, though 0.1 + 0.1 + 0.1 is not 3 * 0.1
+    # no deviation, though 0.1 + 0.1 + 0.1 is not 3 * 0.1
+    ("z_score", 0.5, [0.1, 0.1, 0.1], [0.2, 0.2, 0.2], [0.0, 0.0, 0.0]),
     # rrf: 1 / (60 + rank); no term matches the third, which has no BM25 rank
     ("rrf", 0.0, [5.0, 7.0, 0.0], [0.1, 0.2, 0.3], [1 / 62, 1 / 61, 0.0]),
     ("rrf", 1.0, [5.0, 7.0, 0.0], [0.1, 0.2, 0.3], [1 / 63, 1 / 62, 1 / 61]),
@@ -146,9 +129,8 @@ def test_rrf_gives_nothing_for_a_leg_beyond_its_window() -> None:
 
 
 def test_an_unknown_fusion_is_refused_with_those_there_are() -> None:
-    with pytest.raises(
-        UsageError, match="'borda' is not one of calibrated, min_max, l2, z_score, rrf"
-    ):
+    message = "'borda' is not one of calibrated, min_max, l2, z_score, rrf"
+    with pytest.raises(UsageError, match=message):
         get_fusion("borda")
 
 

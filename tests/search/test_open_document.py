@@ -124,9 +124,7 @@ def test_values_are_checked_also_without_a_phrase(filled_client: Client) -> None
         filled_client.open_document("long", alpha=2)
 
 
-def test_a_hit_in_json_has_its_text_and_turns_if_they_are_asked_for(
-    filled_client: Client,
-) -> None:
+def test_a_hit_in_json_has_its_text_and_turns_if_they_are_asked_for(filled_client: Client) -> None:
     hit = filled_client.query("money back", where={"id": "a b/ä"}).hits[0]
     assert not {"text", "start", "turns"} & set(hit.to_dict())
     with_texts = hit.to_dict(texts=True)

@@ -70,8 +70,14 @@ def filled_client(module_url: str, tmp_path_factory: pytest.TempPathFactory) -> 
             yield client
 
 
-def list_rows(result: Result) -> list[tuple[str, int, float]]:
-    return [(hit.id, hit.passage, round(hit.score, 5)) for hit in result]
+Row = tuple[str, int, float, tuple[int, ...]]
+
+
+def list_rows(result: Result) -> list[Row]:
+    return [
+        (hit.id, hit.passage, round(hit.score, 5), tuple(span.start for span in hit.spans))
+        for hit in result
+    ]
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -88,12 +94,23 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "a least score": {"min_score": 0.2},
     "a least probability": {"min_probability": 0.01},
     "a sort": {"sort": "-number"},
+    "a sort of passages": {"sort": "id", "group_by": "passage"},
     "facets": {"facets": ["number"]},
 }
 
 
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@pytest.mark.parametrize("phrases", [[PHRASE], [PHRASE, "word7 word8"]], ids=["one", "two"])
+SEVERAL = ("both legs", "passages", "rrf", "feedback")
+"""Options that are asked with several phrases, too."""
+
+
+@pytest.mark.parametrize(
+    ("phrases", "options"),
+    [
+        *(([PHRASE], options) for options in OPTIONS.values()),
+        *(([PHRASE, "word7 word8"], OPTIONS[name]) for name in SEVERAL),
+    ],
+    ids=[*OPTIONS, *(f"{name} of two" for name in SEVERAL)],
+)
 def test_all_pages_are_cuts_of_one_list(
     filled_client: Client, phrases: list[str], options: dict[str, Any]
 ) -> None:

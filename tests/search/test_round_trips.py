@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -96,20 +95,3 @@ def test_a_query_calls_its_backend_so_often(
     if remembers_head and options.get("alpha") != 0:
         del calls["fetch_contents"]  # a server sends them with the word codes
     assert +backend.calls == calls
-
-
-def test_metadata_is_parsed_once_for_order_facets_and_hits(
-    filled_client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parsed: list[str] = []
-    loads = json.loads
-
-    def record(text: str) -> Any:
-        parsed.append(text)
-        return loads(text)
-
-    monkeypatch.setattr(json, "loads", record)
-    result = filled_client.query("money", sort="city", facets=["city"])
-    metadata = [text for text in parsed if str(text).startswith('{"city"')]
-    assert len(result) == len(DOCUMENTS)
-    assert len(metadata) == len(DOCUMENTS)

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -28,82 +29,35 @@ FILLER = (
 ) * 4
 
 CALLS: list[dict[str, Any]] = [
-    {
-        "id": "kettle",
-        "sector": "shop",
-        "minutes": 3,
-        "solved": True,
-        "date": "2026-01-10",
-        "tags": ["money", "late"],
-        "customer": {"tier": "gold", "orders": [{"n": 1}, {"n": 2}]},
-        "turns": [
-            {
-                "speaker": "agent",
-                "text": "Good morning, Kettle & Co., how can I help you?",
-                "start_ms": 0,
-                "end_ms": 2500,
-            },
-            {
-                "speaker": "customer",
-                "text": "The kettle never worked and I want my money back.",
-                "start_ms": 2600,
-                "end_ms": 6000,
-                "channel": {"side": "left"},
-                "mood": "angry",
-            },
-            {
-                "speaker": "agent",
-                "text": "Of course, I'll put the payment back on your card today.",
-                "start_ms": 6100,
-                "end_ms": 9000,
-            },
-        ],
-    },
-    {
-        "id": "refund",
-        "sector": "shop",
-        "minutes": 12,
-        "date": "2026-02-01",
-        "tags": ["money"],
-        "customer": {"tier": "silver"},
-        "text": "Refund request for order 17. A refund was promised; the refund never came.",
-    },
-    {
-        "id": "locked",
-        "sector": "bank",
-        "minutes": 7.5,
-        "solved": False,
-        "date": "2026-02-20",
-        "customer": {"tier": "gold"},
-        "text": "🔒 It says too many attempts, and now I can't get into my account at all — "
-        "naïve of me!",
-    },
-    {
-        "id": "card",
-        "sector": "bank",
-        "minutes": 12,
-        "solved": True,
-        "date": "2026-03-05",
-        "text": "My card was stolen on the train, block it.",
-    },
-    {
-        "id": "long",
-        "sector": "telecom",
-        "minutes": 45,
-        "date": "2026-03-06",
-        "turns": [
-            {"speaker": "customer", "text": f"My router shows a red light. {FILLER}"},
-            {"speaker": "agent", "text": f"I see the router here. {FILLER}"},
-            {"speaker": "customer", "text": "And I'd like a refund for the days without internet."},
-        ],
-    },
-    {
-        "id": "german",
-        "sector": "telecom",
-        "text": "Ich möchte mein Geld zurück, die Straße ist seit Tagen ohne Netz.",
-    },
+    {"id": "kettle", "sector": "shop", "minutes": 3, "solved": True, "date": "2026-01-10",
+     "tags": ["money", "late"],
+     "customer": {"tier": "gold", "orders": [{"n": 1}, {"n": 2}]},
+     "turns": [
+         {"speaker": "agent", "text": "Good morning, Kettle & Co., how can I help you?",
+          "start_ms": 0, "end_ms": 2500},
+         {"speaker": "customer", "text": "The kettle never worked and I want my money back.",
+          "start_ms": 2600, "end_ms": 6000, "channel": {"side": "left"}, "mood": "angry"},
+         {"speaker": "agent", "text": "Of course, I'll put the payment back on your card today.",
+          "start_ms": 6100, "end_ms": 9000}]},
+    {"id": "refund", "sector": "shop", "minutes": 12, "date": "2026-02-01", "tags": ["money"],
+     "customer": {"tier": "silver"},
+     "text": "Refund request for order 17. A refund was promised; the refund never came."},
+    {"id": "locked", "sector": "bank", "minutes": 7.5, "solved": False, "date": "2026-02-20",
+     "customer": {"tier": "gold"},
+     "text": "🔒 It says too many attempts, and now I can't get into my account at all — "
+     "naïve of me!"},
+    {"id": "card", "sector": "bank", "minutes": 12, "solved": True, "date": "2026-03-05",
+     "text": "My card was stolen on the train, block it."},
+    {"id": "long", "sector": "telecom", "minutes": 45, "date": "2026-03-06",
+     "turns": [
+         {"speaker": "customer", "text": f"My router shows a red light. {FILLER}"},
+         {"speaker": "agent", "text": f"I see the router here. {FILLER}"},
+         {"speaker": "customer",
+          "text": "And I'd like a refund for the days without internet."}]},
+    {"id": "german", "sector": "telecom",
+     "text": "Ich möchte mein Geld zurück, die Straße ist seit Tagen ohne Netz."},
     {"id": "thanks", "text": "Thank you, that was all. Goodbye."},
-]
+]  # fmt: skip
 TEXTS = {
     call["id"]: call.get("text") or "\n".join(turn["text"] for turn in call["turns"])
     for call in CALLS
@@ -164,50 +118,12 @@ def test_at_alpha_1_only_spans_are_asked(filled_client: Client) -> None:
     assert {hit.id for hit in result if hit.bm25 > 0} == {"refund", "long"}
 
 
-def test_in_between_both_legs_are_asked_and_each_keeps_what_it_found(filled_client: Client) -> None:
-    result = filled_client.query("refund", alpha=0.5)
-    assert result.plan["legs"] == ["bm25", "spans"]
-    assert result.total == len(CALLS)
-
-
-@pytest.mark.parametrize("fusion", FUSIONS)
-def test_the_ends_of_alpha_order_by_one_leg_in_every_fusion(
-    filled_client: Client, fusion: str
-) -> None:
-    # passages of no match are equal in BM25: they are not asked for at alpha 0
-    lexical = [
-        hit.bm25
-        for hit in filled_client.query(
-            "refund router card", alpha=0.0, fusion=fusion, group_by="passage"
-        )
-    ]
-    assert lexical == sorted(lexical, reverse=True)
-    semantic = [
-        hit.cosine + hit.prior
-        for hit in filled_client.query(
-            "refund router card", alpha=1.0, fusion=fusion, group_by="passage"
-        )
-    ]
-    assert semantic == sorted(semantic, reverse=True)
-
-
-def test_a_passage_without_a_matching_term_has_bm25_0_and_no_rank(filled_client: Client) -> None:
-    hits = filled_client.query("refund", group_by="passage").hits
-    assert {hit.bm25 == 0 for hit in hits} == {True, False}
-    assert all((hit.bm25_rank is None) == (hit.bm25 == 0) for hit in hits)
-
-
-def test_ranks_count_from_1_without_a_gap(filled_client: Client) -> None:
+def test_ranks_count_from_1_by_the_scores_of_their_leg(filled_client: Client) -> None:
     hits = filled_client.query("refund", group_by="passage").hits
     assert sorted(hit.bm25_rank for hit in hits if hit.bm25_rank) == [1, 2]
-    assert sorted(hit.cosine_rank for hit in hits if hit.cosine_rank) == list(
-        range(1, len(hits) + 1)
-    )
-
-
-def test_ranks_follow_the_scores_of_their_leg(filled_client: Client) -> None:
-    hits = filled_client.query("refund for my router", group_by="passage").hits
+    assert all((hit.bm25_rank is None) == (hit.bm25 == 0) for hit in hits)
     by_rank = sorted(hits, key=lambda hit: hit.cosine_rank or 0)
+    assert [hit.cosine_rank for hit in by_rank] == list(range(1, len(hits) + 1))
     span_scores = [hit.cosine + hit.prior for hit in by_rank]
     assert span_scores == sorted(span_scores, reverse=True)
 
@@ -260,25 +176,6 @@ def test_the_other_keys_of_a_turn_come_back_with_its_spans(filled_client: Client
     assert {"turn_metadata" in span for span in dicts} == {True, False}
 
 
-def test_every_offset_of_the_sample_is_true(sample: Client, calls: list[dict[str, Any]]) -> None:
-    turns = {call["id"]: call["turns"] for call in calls}
-    for phrase in (
-        "locked out of my account",
-        "the agent promised to call back",
-        "Geld zurück",
-        "no me funciona internet",
-    ):
-        for hit in sample.query(phrase, size=100, spans=5):
-            text = "\n".join(turn["text"] for turn in turns[hit.id])
-            for span in hit.spans:
-                assert (
-                    text[span.start : span.end]
-                    == turns[hit.id][span.turn]["text"][span.turn_start : span.turn_end]
-                    == span.text
-                )
-                assert span.speaker == turns[hit.id][span.turn]["speaker"]
-
-
 def test_the_span_is_the_words_that_match(filled_client: Client) -> None:
     hit = next(hit for hit in filled_client.query("red light") if hit.id == "long")
     assert "red light" in hit.spans[0].text
@@ -329,7 +226,7 @@ def test_a_hits_numbers_are_those_of_its_best_passage(filled_client: Client) -> 
         )
 
 
-def test_documents_are_counted_once_and_passages_each(filled_client: Client) -> None:
+def test_documents_are_counted_once_and_passages_each_the_best_first(filled_client: Client) -> None:
     documents, passages = (
         filled_client.query("refund for my router", group_by=group)
         for group in ("document", "passage")
@@ -342,13 +239,8 @@ def test_documents_are_counted_once_and_passages_each(filled_client: Client) -> 
         == filled_client.describe().passages
     )
     assert sorted(hit.passage for hit in passages if hit.id == "long") == [0, 1, 2]
-
-
-def test_hits_are_best_first(filled_client: Client) -> None:
-    for group in ("document", "passage"):
-        hit_scores = [
-            hit.score for hit in filled_client.query("refund for my router", group_by=group)
-        ]
+    for result in (documents, passages):
+        hit_scores = [hit.score for hit in result]
         assert hit_scores == sorted(hit_scores, reverse=True)
 
 
@@ -359,65 +251,14 @@ def test_the_metadata_comes_with_the_hit(filled_client: Client) -> None:
     }
 
 
-def test_the_same_question_has_the_same_answer(filled_client: Client) -> None:
-    first, second = (filled_client.query("refund for my router") for _ in range(2))
-    assert first.hits == second.hits
-
-
 # Size and pages
-
-
-@pytest.mark.parametrize("group_by", ["document", "passage"])
-@pytest.mark.parametrize("fusion", FUSIONS)
-def test_pages_are_disjoint_and_make_one_long_page(
-    sample: Client, fusion: str, group_by: str
-) -> None:
-    long_page = sample.query(
-        "I was charged twice", size=50, fusion=fusion, group_by=group_by, spans=1
-    )
-    pages = [
-        sample.query(
-            "I was charged twice", size=20, offset=offset, fusion=fusion, group_by=group_by, spans=1
-        )
-        for offset in (0, 20, 40)
-    ]
-    paged = [hit for page in pages for hit in page]
-    assert len({(hit.id, hit.passage) for hit in paged}) == len(paged)
-    assert paged[:50] == long_page.hits
-    assert {page.total for page in pages} == {long_page.total}
-
-
-@pytest.mark.parametrize("group_by", ["document", "passage"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"alpha": 0.0},
-        {"alpha": 1.0},
-        {"fusion": "rrf"},
-        {"fusion": "min_max"},
-        {"min_score": 0.3},
-        {"refine": "isolate"},
-        {"feedback": 2},
-    ],
-)
-def test_small_pages_make_one_long_page_on_every_backend(
-    filled_client: Client, options: dict[str, Any], group_by: str
-) -> None:
-    long_page = filled_client.query("refund for the card", group_by=group_by, **options)
-    pages = [
-        filled_client.query(
-            "refund for the card", group_by=group_by, size=2, offset=offset, **options
-        )
-        for offset in range(0, 12, 2)
-    ]
-    assert [hit for page in pages for hit in page] == long_page.hits
-    assert {page.total for page in pages} == {long_page.total} == {len(long_page.hits)}
 
 
 def test_a_page_behind_the_last_hit_is_empty(filled_client: Client) -> None:
     result = filled_client.query("refund", offset=50)
     assert (result.hits, result.total) == ([], len(CALLS))
+    assert filled_client.query("refund", size=10_000).total == len(CALLS)
+    assert filled_client.query("refund", size=10_000, offset=9_999).hits == []
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
@@ -431,27 +272,12 @@ def test_size_changes_no_score(sample: Client, alpha: float) -> None:
     assert [len(page_scores) for page_scores in sizes[:2]] == [1, 30]
 
 
-def test_size_within_the_window_changes_no_score_of_any_fusion(sample: Client) -> None:
-    for fusion in FUSIONS:
-        small_page, large_page = (
-            scores(sample, "charged twice", size=size, fusion=fusion, group_by="passage", spans=0)
-            for size in (5, 100)
-        )
-        assert is_subset(small_page, large_page)
-
-
-def test_the_largest_size_is_answered(filled_client: Client) -> None:
-    assert filled_client.query("refund", size=10_000).total == len(CALLS)
-    assert filled_client.query("refund", size=10_000, offset=9_999).hits == []
-
-
 def test_hits_under_the_least_score_are_left_out_and_not_counted(filled_client: Client) -> None:
     everything = filled_client.query("refund request")
     least = everything.hits[2].score
     result = filled_client.query("refund request", min_score=least)
-    assert (
-        result.hits == everything.hits[:3]
-    )  # spans of passages under it too: it chooses among hits, and changes none
+    # spans of passages under it too: it chooses among hits, and changes none
+    assert result.hits == everything.hits[:3]
     assert result.total == 3
     assert filled_client.query("refund request", min_score=2.0).hits == []
 
@@ -535,12 +361,9 @@ def test_of_several_phrases_each_passage_has_the_best(filled_client: Client, alp
     )
 
 
-def test_one_phrase_in_a_list_is_that_phrase(filled_client: Client) -> None:
-    assert filled_client.query(["refund"]).hits == filled_client.query("refund").hits
-
-
-def test_a_phrase_given_twice_is_that_phrase(filled_client: Client) -> None:
-    assert filled_client.query(["refund", "refund"]).hits == filled_client.query("refund").hits
+@pytest.mark.parametrize("phrases", [["refund"], ["refund", "refund"]])
+def test_one_phrase_in_a_list_is_that_phrase(filled_client: Client, phrases: list[str]) -> None:
+    assert filled_client.query(phrases).hits == filled_client.query("refund").hits
 
 
 def test_a_context_says_in_which_sense_a_phrase_is_meant(filled_client: Client) -> None:
@@ -550,13 +373,6 @@ def test_a_context_says_in_which_sense_a_phrase_is_meant(filled_client: Client) 
     )
     assert len({result.hits[0].cosine for result in (plain, card, game)}) == 3
     assert {hit.id: hit.bm25 for hit in plain} == {hit.id: hit.bm25 for hit in card}
-
-
-def test_a_context_holds_its_phrase_in_any_case(filled_client: Client) -> None:
-    assert (
-        filled_client.query("CARD", context="A Stolen Card", alpha=1.0).hits
-        == filled_client.query("Card", context="A Stolen Card", alpha=1.0).hits
-    )
 
 
 def test_isolated_spans_keep_their_offsets_and_are_judged_by_their_own_words(
@@ -593,33 +409,15 @@ def test_isolated_spans_change_neither_hits_nor_scores(filled_client: Client) ->
     )
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.25, 0.5, 1.0])
+@pytest.mark.parametrize("alpha", [0.0, 0.25, 1.0])
 @pytest.mark.parametrize("fusion", FUSIONS)
 def test_the_explanation_adds_up(filled_client: Client, fusion: str, alpha: float) -> None:
     for hit in filled_client.query("refund request", fusion=fusion, alpha=alpha, explain=True):
         explanation = hit.explanation
         assert explanation is not None
-        assert (explanation["fusion"], explanation["alpha"], explanation["score"]) == (
-            fusion,
-            alpha,
-            hit.score,
-        )
+        assert itemgetter("fusion", "alpha", "score")(explanation) == (fusion, alpha, hit.score)
         assert alpha * explanation["spans"] + (1 - alpha) * explanation["bm25"] == pytest.approx(
             hit.score, abs=1e-12
-        )
-
-
-def test_the_explanation_of_the_default_is_each_legs_map(filled_client: Client) -> None:
-    # 1 / (1 + e^(-slope * (cosine + prior - midpoint))) and bm25 / (bm25 + saturation * 2 terms)
-    fitted = calibration.load(SHIPPED, filled_client.encoder.info.precision, kind=calibration.SCORE)
-    for hit in filled_client.query("refund request", explain=True):
-        assert hit.explanation is not None
-        distance = hit.cosine + hit.prior - fitted.midpoint
-        assert hit.explanation["spans"] == pytest.approx(
-            1 / (1 + math.exp(-fitted.slope * distance))
-        )
-        assert hit.explanation["bm25"] == pytest.approx(
-            hit.bm25 / (hit.bm25 + fitted.saturation * 2)
         )
 
 
@@ -627,11 +425,14 @@ def test_the_explanation_of_the_default_is_each_legs_map(filled_client: Client) 
 def test_the_default_score_can_be_computed_from_the_explanation_alone(
     filled_client: Client, alpha: float
 ) -> None:
+    """1 / (1 + e^(-slope * (cosine + prior - midpoint))), bm25 / (bm25 + saturation * terms)."""
+    fitted = calibration.load(SHIPPED, filled_client.encoder.info.precision, kind=calibration.SCORE)
     for hit in filled_client.query(
         "a refund, the router and a REFUND", alpha=alpha, explain=True, group_by="passage"
     ):
         explanation = json.loads(json.dumps(hit.explanation))
         raw, maps = explanation["raw"], explanation["calibration"]
+        assert {name: getattr(fitted, name) for name in maps} == maps
         assert (raw["bm25"], raw["cosine"], raw["prior"], raw["terms"]) == (
             hit.bm25,
             hit.cosine,
@@ -734,49 +535,12 @@ def test_the_plan_says_what_ran(filled_client: Client) -> None:
 # What is refused
 
 
-@pytest.mark.parametrize("phrase", ["", " ", "\t\n", "\u3000", [], ["refund", " "], [""]])
-def test_a_blank_phrase_is_refused(filled_client: Client, phrase: str | list[str]) -> None:
-    with pytest.raises(UsageError, match=r"the phrase is blank .*say what to look for"):
-        filled_client.query(phrase)
-
-
-@pytest.mark.parametrize("phrase", ["\u200b", "\ufeff", "\u200d\u200d"])
-def test_a_phrase_that_nobody_can_see_is_refused(filled_client: Client, phrase: str) -> None:
-    with pytest.raises(UsageError, match="has no word: give at least one"):
-        filled_client.query(phrase)
-
-
-def test_half_a_character_is_refused(filled_client: Client) -> None:
-    with pytest.raises(UsageError, match=r"lone surrogate, U\+D83D"):
-        filled_client.query("refund \ud83d")
-
-
-@pytest.mark.parametrize("alpha", [-0.01, 1.01, 50, float("nan"), float("inf"), float("-inf")])
-def test_an_alpha_outside_0_to_1_is_refused(filled_client: Client, alpha: float) -> None:
-    with pytest.raises(UsageError, match=f"alpha is {alpha}: .*from 0 to 1"):
-        filled_client.query("refund", alpha=alpha)
-
-
-@pytest.mark.parametrize(
-    ("size", "offset"),
-    [(0, 0), (-1, 0), (10_001, 0), (10**12, 0), (10, -1), (10, 9_991), (1, 10_000)],
-)
-def test_an_impossible_page_is_refused_with_the_number_that_is_wrong(
-    filled_client: Client, size: int, offset: int
-) -> None:
-    wrong = f"offset is {offset}: " if 1 <= size <= 10_000 else f"size is {size}: "
-    with pytest.raises(UsageError, match=f"^{wrong}"):
-        filled_client.query("refund", size=size, offset=offset)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"fusion": "borda"}, "fusion is 'borda': it must be 'calibrated' or 'min_max' or "),
+        ({"phrase": "\u200d\u200d"}, "has no word: give at least one"),
+        ({"phrase": "refund \ud83d"}, "lone surrogate, U+D83D"),
         ({"group_by": "turn"}, "cannot sort, group or count by 'turn'"),
-        ({"refine": "twice"}, "refine is 'twice'"),
-        ({"spans": -1}, "spans is -1"),
-        ({"spans": 101}, "spans is 101"),
         (
             {"where": {"sektor": "bank"}},
             "no such field. Its fields: customer.orders.n, customer.tier, date, id, minutes, "
@@ -794,7 +558,7 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
     filled_client: Client, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
-        filled_client.query("refund", **options)
+        filled_client.query(**{"phrase": "refund", **options})
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -813,7 +577,7 @@ def test_the_embedded_remedy_is_the_command(tmp_path: Path) -> None:
 
 
 def test_any_phrase_is_answered_or_refused_in_words(filled_client: Client) -> None:
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=20)
     @given(st.text(max_size=40), st.sampled_from([0.0, 0.5, 1.0]))
     @example("refund\0", 0.5)
     @example("a" * 5000, 0.0)

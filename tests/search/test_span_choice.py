@@ -15,7 +15,7 @@ from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.encoder import prior_file
 from hybrid_search.encoder.model_folder import BOUNDARIES, SHIPPED
-from hybrid_search.errors import ModelError, UsageError
+from hybrid_search.errors import ModelError
 from hybrid_search.search.hit import Span
 from hybrid_search.search.hit_builder import RELATED, leave_out_weak_spans
 
@@ -184,14 +184,6 @@ def test_a_model_without_a_prior_chooses_by_cosine_and_says_so(
         result = client.query("refund request", size=1, alpha=1.0)
     assert result.plan["spans_by"] == "cosine"
     assert result.hits[0].spans[0].cosine == result.hits[0].cosine
-
-
-@pytest.mark.parametrize("spans_by", ["prior", "", None, 1])
-def test_anything_else_to_choose_by_is_refused(spans_by: Any, sample: Client) -> None:
-    with pytest.raises(UsageError, match=r"spans_by is .*: it must be 'score' or 'cosine'"):
-        sample.query("refund", spans_by=spans_by)
-    with pytest.raises(UsageError, match=r"spans_by is .*: it must be 'score' or 'cosine'"):
-        sample.best_spans("refund", CALL, spans_by=spans_by)
 
 
 def make_span(text: str, cosine: float) -> Span:

@@ -172,6 +172,7 @@ def test_best_spans_of_a_text_have_no_speaker(client: Client) -> None:
         client.best_spans(PHRASE, "A refund request", speaker="agent")
 
 
+@pytest.mark.usefixtures("_remembered_batches")
 def test_a_speaker_is_not_lost_behind_others_who_say_it_better(client: Client) -> None:
     """Agents say it word for word in 700 calls, more than the passages that are proposed."""
     small_talk = {"speaker": "customer", "text": "The weather is nice today."}

@@ -111,9 +111,8 @@ def test_what_is_no_number_is_refused_for_a_number(bad_value: object) -> None:
 )
 def test_a_value_of_another_type_is_refused_with_both(field: str, bad_value: object) -> None:
     kind = {**FIELDS, "id": "string"}[field]
-    with pytest.raises(
-        UsageError, match=f"cannot filter '{field}' by {bad_value!r}: the field is a {kind}"
-    ):
+    message = f"cannot filter '{field}' by {bad_value!r}: the field is a {kind}"
+    with pytest.raises(UsageError, match=message):
         compile_condition({field: bad_value})
 
 
@@ -139,10 +138,8 @@ def test_an_unknown_field_is_refused_with_those_that_can_be_used(name: str) -> N
     [({"above": 3}, "above"), ({"gt": 1, "to": 3}, "to"), ({}, "an empty range")],
 )
 def test_a_range_by_other_words_is_refused(bounds: dict[str, int], message_part: str) -> None:
-    with pytest.raises(
-        UsageError,
-        match=f"cannot filter 'minutes' by {message_part}: use gt, .*, exists",
-    ):
+    message = f"cannot filter 'minutes' by {message_part}: use gt, .*, exists"
+    with pytest.raises(UsageError, match=message):
         compile_condition({"minutes": bounds})
 
 
@@ -187,10 +184,8 @@ def test_the_largest_integers_are_taken() -> None:
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30])
 def test_an_integer_over_64_bits_is_refused_with_the_remedy(number: int) -> None:
-    with pytest.raises(
-        InputError,
-        match=r"'customer.number' does not fit into an integer of 64 bits: give it as a string",
-    ):
+    message = r"'customer.number' does not fit into an integer of 64 bits: give it as a string"
+    with pytest.raises(InputError, match=message):
         list(leaves({"customer": {"number": number}}))
 
 

@@ -167,11 +167,8 @@ def test_a_long_turn_is_cut_into_equal_pieces_that_go_on_for_19_words() -> None:
         (100, 100),
     ]
     texts = [parsed.text[passage.start : passage.end] for passage in passages]
-    assert [text.split(",")[0] for text in texts] == [
-        "... w0",
-        "w100",
-        "w200",
-    ]  # the turn's own ends keep their punctuation
+    # the turn's own ends keep their punctuation
+    assert [text.split(",")[0] for text in texts] == ["... w0", "w100", "w200"]
     assert [text.split(" ")[-1] for text in texts] == ["w118", "w218", "?!"]
 
 

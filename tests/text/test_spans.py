@@ -47,9 +47,8 @@ def random_layout(seed: int) -> Layout:
     rows, after = [], 0
     for _ in range(sum(sizes)):
         shared = after > 0 and random.random() < 0.1
-        first = (
-            after - shared + int(random.random() < 0.1)
-        )  # a token between two words belongs to none
+        # a token between two words belongs to none
+        first = after - shared + int(random.random() < 0.1)
         after = max(after, first + int(random.integers(1 if shared else 0, 4)))
         rows.append([first, after])
     vectors = random.standard_normal((after + 1, DIMENSION)).astype(np.float32)
@@ -159,27 +158,7 @@ def test_running_sums_give_the_mean_of_any_tokens(seed: int) -> None:
 
 
 def test_a_span_is_as_long_as_its_part_allows_and_no_longer_than_20_words() -> None:
-    assert spans.counts(25, 25).tolist() == [20] * 6 + [
-        19,
-        18,
-        17,
-        16,
-        15,
-        14,
-        13,
-        12,
-        11,
-        10,
-        9,
-        8,
-        7,
-        6,
-        5,
-        4,
-        3,
-        2,
-        1,
-    ]
+    assert spans.counts(25, 25).tolist() == [20] * 6 + list(range(19, 0, -1))
     assert spans.counts(3, 3).tolist() == [3, 2, 1]
 
 
@@ -240,9 +219,8 @@ def test_no_rounding_gives_a_cosine_beyond_1() -> None:
 def test_a_word_has_the_tokens_that_share_a_character_with_it(seed: int) -> None:
     random = np.random.default_rng(seed)
     words, offsets = random_intervals(random, 20), random_intervals(random, 40)
-    offsets = np.repeat(
-        offsets, random.integers(1, 3, size=len(offsets)), axis=0
-    )  # one character may be several tokens
+    # one character may be several tokens
+    offsets = np.repeat(offsets, random.integers(1, 3, size=len(offsets)), axis=0)
     for (start, end), (first, after) in zip(
         words.tolist(), spans.token_bounds(offsets, words).tolist(), strict=True
     ):

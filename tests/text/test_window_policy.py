@@ -190,9 +190,8 @@ def test_windows_of_the_second_part_count_on_from_the_first() -> None:
 
 def test_a_covering_span_is_the_unit_mean_of_its_tokens() -> None:
     vectors = np.array([[3, 0], [0, 4], [0, 0]], np.float32)
-    words = np.array(
-        [[0, 1, 0, 1], [2, 3, 1, 2], [4, 5, 2, 2]], np.int32
-    )  # the last word has no token
+    # the last word has no token
+    words = np.array([[0, 1, 0, 1], [2, 3, 1, 2], [4, 5, 2, 2]], np.int32)
     coded = pack(PassageTokens(vectors[:2], words, spans.counts(3, 3)))
     # windows of one word: (3, 0), (0, 4), nothing; of two: (3, 4) / 5, and (0, 4) with nothing
     covering_vectors = window_vectors(coded, "1+2/2")

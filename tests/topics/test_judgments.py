@@ -10,12 +10,7 @@ from pathlib import Path
 import pytest
 
 from hybrid_search.errors import UsageError
-from hybrid_search.topics.judgments import (
-    Judgment,
-    append_judgments,
-    current_time,
-    read_judgments,
-)
+from hybrid_search.topics.judgments import Judgment, append_judgments, current_time, read_judgments
 
 FIRST = Judgment(
     "refund", "money back", "call-1", 3, 9, "é\nno", "yes", "abc-288", "2026-01-02T03:04:05+00:00"

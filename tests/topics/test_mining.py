@@ -25,7 +25,6 @@ from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.ingest.document_parser import parse
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
-from hybrid_search.ingest.shards import Shard
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.phrase_vector import query_vector
@@ -268,19 +267,6 @@ def test_a_run_that_goes_on_behind_any_block_finds_the_rest_once(
         assert [replace(match, cosine=0.0, probability=0.0) for match in joined] == [
             replace(match, cosine=0.0, probability=0.0) for match in matches
         ]
-
-
-def test_shards_share_the_matches(store: Backend) -> None:
-    encoder = ENCODERS["clauses"]
-    fill(store, encoder, make_documents(5))
-    matches = list_matches(mine_blocks(store, encoder))
-    shares = [
-        list_matches(mine_blocks(store, encoder, shard=Shard(number, 3))) for number in range(3)
-    ]
-    assert sorted(map(str, (match for share in shares for match in share))) == sorted(
-        map(str, matches)
-    )
-    assert sum(bool(share) for share in shares) > 1
 
 
 def test_a_damaged_passage_is_left_out_and_counted(

@@ -322,9 +322,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_a_file_that_is_no_tuning_is_an_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "topics.tuned.json"
     path.write_text(text)
-    with pytest.raises(
-        UsageError, match="is not a file of tuned probabilities: remove it, or make it again"
-    ):
+    message = "is not a file of tuned probabilities: remove it, or make it again"
+    with pytest.raises(UsageError, match=message):
         read_tuning(path)
 
 
