@@ -536,8 +536,8 @@ def test_what_is_no_command_at_all_has_exit_status_2_and_no_traceback(arguments:
 def test_a_folder_that_is_a_file_is_one_error() -> None:
     Path("file").write_text("x")
     assert invoke_cli("ingest", "--url", "embedded:file", write_documents(REFUND)).error == (
-        "file is a file, and indexes lie in a folder: give the path of one. If it is an index of "
-        "an earlier version, ingest again into a folder"
+        "file is a file, and indexes lie in a folder: use another folder. If it is an index of an "
+        "earlier version, ingest again"
     )
     assert invoke_cli(
         "ingest", "--url", "embedded:file/x", write_documents(REFUND)
