@@ -76,8 +76,8 @@ class EmbeddedBackend:
     def __init__(self, folder: Path) -> None:
         if folder.is_file():
             raise IndexStoreError(
-                f"{folder} is a file, and indexes lie in a folder: give the path of one. If it is "
-                "an index of an earlier version, ingest again into a folder"
+                f"{folder} is a file, and indexes lie in a folder: use another folder. If it is an "
+                "index of an earlier version, ingest again"
             )
         self._folder = folder
         self._snapshots = Snapshots()

@@ -214,6 +214,8 @@ def read_meta(folder: Path) -> dict[str, Any]:
         DamagedRecordsError: If it is not.
     """
     path = folder / META
+    if path.exists() and not path.is_file():  # a pipe would wait for its writer
+        raise DamagedRecordsError(f"{path} is not a plain file")
     try:
         meta: dict[str, Any] = json.loads(path.read_bytes())
         is_ours = meta["index_settings"] == SETTINGS and type(meta["opstamp"]) is int
@@ -259,7 +261,7 @@ def check_files(folder: Path, meta: Mapping[str, Any], *, again: bool = False) -
             status = path.stat()
             identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
             if again or identity not in _checked:
-                if not _is_sound(path.read_bytes()):
+                if not path.is_file() or not _is_sound(path.read_bytes()):
                     raise DamagedRecordsError(f"{path} is not the file that was written")
                 _checked.add(identity)
         except FileNotFoundError as error:

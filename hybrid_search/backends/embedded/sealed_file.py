@@ -117,6 +117,8 @@ class SealedFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if path.exists() and not path.is_file():  # a pipe would wait for its writer
+            raise DamagedFileError(f"{path} is not a plain file")
         try:
             with path.open("rb") as file:
                 self.data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

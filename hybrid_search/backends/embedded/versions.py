@@ -16,7 +16,7 @@ from hybrid_search.backends.embedded import codes_folder, head, record
 from hybrid_search.backends.embedded.head import Head
 from hybrid_search.backends.embedded.record_reader import META
 from hybrid_search.backends.embedded.writer_lock import WriterLock
-from hybrid_search.private_files import create_file, create_folder
+from hybrid_search.private_files import create_file, create_folder, read_plain_file
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +30,8 @@ tantivy itself knows the fields that documents have; those that no document has 
 """
 
 UNFINISHED = "note.tmp"
+
+LARGEST_NOTE = 1 << 26
 
 RECORD_NAMES = re.compile(
     r"[0-9a-f]{32}\.[\w.]+|meta\.json|\.managed\.json|\.tantivy-\w+\.lock|\.tmp\w+"
@@ -62,7 +64,7 @@ def write_note(version: Path, name: str, value: Any) -> None:
 def read_note(version: Path, name: str) -> Any:
     """Return what `write_note` wrote, None if that cannot be read."""
     try:
-        stored = json.loads((version / name).read_bytes())
+        stored = json.loads(read_plain_file(version / name, LARGEST_NOTE))
         is_sound = crc32(stored["note"].encode()) == stored["crc32"]
         return json.loads(stored["note"]) if is_sound else None
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
