@@ -85,15 +85,17 @@ def test_scores_that_differ_are_still_told_apart() -> None:
     assert (np.diff(Calibration().bm25(np.linspace(0, 100, 201), 3)) > 0).all()
 
 
-def test_the_calibration_of_the_passages_precision_is_taken_or_another_or_the_middle(
-    tmp_path: Path,
-) -> None:
-    assert load(tmp_path, "int8") == Calibration(midpoint=0.5, slope=10.0, saturation=1.0)
-    write_calibration(tmp_path, {"precisions": {"int8": FITTED}})
-    assert load(tmp_path, "float32") == Calibration(0.42, 14.0, 1.7)
+def test_the_calibration_of_the_passages_precision_is_taken(tmp_path: Path) -> None:
     write_calibration(tmp_path, {"precisions": {"int8": OTHER, "float16": FITTED}})
     assert load(tmp_path, "float16") == Calibration(0.42, 14.0, 1.7)
     assert load(tmp_path, "int8") == Calibration(0.45, 12.0, 1.6)
+
+
+def test_a_precision_without_its_own_gets_another_ones_and_else_the_middle(tmp_path: Path) -> None:
+    write_calibration(tmp_path, {"precisions": {"int8": FITTED}})
+    assert load(tmp_path, "float32") == Calibration(0.42, 14.0, 1.7)
+    nothing = Calibration(midpoint=0.5, slope=10.0, saturation=1.0)
+    assert load(tmp_path / "nowhere", "int8") == nothing
 
 
 def test_a_map_of_mentions_is_for_one_dimension_and_rough_without(tmp_path: Path) -> None:
