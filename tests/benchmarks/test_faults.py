@@ -24,7 +24,7 @@ from tests.helpers.fake_server import HttpRequest, Reply
 
 pytestmark = pytest.mark.faults
 
-SOUND = {"hits": [{"id": "a", "score": 0.5}], "total": 1}
+SOUND = {"hits": [{"id": "a", "passage": 0, "score": 0.5}], "total": 1}
 TRIAL = Trial("damage", "tiny/calls.index/head.json", "flip@5.1:kept")
 
 
