@@ -160,8 +160,7 @@ class Access:
             place, size = "store", 9000
         else:
             place, _, free = action.partition("-")
-            used = sum(path.stat().st_size for path in store.path.rglob("*") if path.is_file())
-            size = int(free) + (used // 1024 + 16 if place == "store" else 4)
+            size = int(free) + (system.measure_kilobytes(store.path) if place == "store" else 4)
         if not system.mount_memory(mounted, size):
             return Outcome(trial, skipped="this process may not mount a file system")
         try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import mmap
 import os
 import subprocess
 from collections.abc import Iterator
@@ -65,6 +67,12 @@ def mount_memory(folder: Path, kilobytes: int) -> bool:
     folder.mkdir(exist_ok=True)
     options = f"size={kilobytes}k,mode=0777"
     return may_mount() and _run("mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder))
+
+
+def measure_kilobytes(folder: Path) -> int:
+    """Return what the files of a folder take in memory, where each has pages of its own."""
+    sizes = [path.stat().st_size for path in folder.rglob("*")]
+    return sum(math.ceil(size / mmap.PAGESIZE) for size in sizes) * mmap.PAGESIZE // 1024 + 16
 
 
 def remount(folder: Path, options: str) -> None:

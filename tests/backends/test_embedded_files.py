@@ -132,6 +132,22 @@ def test_an_index_that_this_user_may_not_read_says_so(store: Path) -> None:
     assert "Permission denied" in answer
 
 
+def test_an_index_in_a_folder_that_this_user_may_not_enter_says_so(store: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only the superuser can read as another user")
+    (store / "calls.index").chmod(0o700)
+
+    def drop() -> str:
+        with closing(EmbeddedBackend(store)) as backend:
+            backend.drop_index("calls")
+        return "dropped"
+
+    for ask in (drop, lambda: read_texts(store)):
+        answer = answer_as_another_user(ask)
+        assert answer.startswith("IndexStoreError: ")
+        assert "Permission denied: use another folder, or let this user write there" in answer
+
+
 def test_writing_where_nobody_may_is_refused_with_the_remedy(store: Path) -> None:
     def write() -> str:
         with closing(EmbeddedBackend(store)) as backend:

@@ -310,7 +310,10 @@ class EmbeddedBackend:
             yield snapshot
 
     def _check_exists(self, index: str) -> None:
-        if not (self._path(index) / head.NAME).exists():
+        path = self._path(index)
+        with translate_errors(path):
+            exists = (path / head.NAME).exists()
+        if not exists:
             self._check_is_not_earlier(index)
             existing = list_names(self.list_indexes(), index)
             raise IndexMissingError(
