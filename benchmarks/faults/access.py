@@ -107,6 +107,8 @@ class Access:
             return self._run_model(trial, kind)
         if trial.target == "file system":
             return self._run_file_system(trial, kind, action)
+        if kind in FORBIDDING:
+            self._load_modules()
         store = self._scene.copy_store(self._folder)
         foreign = make_foreign_folder(store.folder)
         if trial.target == "rejected.jsonl":
@@ -125,6 +127,13 @@ class Access:
             finally:
                 with system.become_root_again():
                     shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _load_modules(self) -> None:
+        """Import what commands need: nobody may be unable to read the user's libraries."""
+        store = self._scene.copy_store(self._folder)
+        store.ingest()
+        store.query()
+        shutil.rmtree(self._folder)
 
     def _restore(self, store: Store) -> None:
         """Put back everything as it was before, but for the folder of somebody else."""
