@@ -26,6 +26,7 @@ from typing import Any
 from hybrid_search.errors import MissingExtraError
 from hybrid_search.ingest.sources.files import SAMPLE
 from tools import first_answers, picture
+from tools.first_answers import INT8_TOLERANCE
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -35,9 +36,6 @@ OWN_COMMAND = re.compile(r"(?:[A-Z_]+=\S+ )*(?:python|hybrid-search) ")
 WORKSHOP = ("benchmarks", "export", "papers", "tools")
 
 NUMBER = re.compile(r"\d+\.\d+")
-INT8_TOLERANCE = 0.02
-"""Between processors: int8 moves a span's cosine by up to 0.017 (docs/watching.md)."""
-
 PROBABILITY_TOLERANCE = 0.05
 """Of numbers with two decimals: a probability changes by up to 2.5 times as much as its cosine."""
 

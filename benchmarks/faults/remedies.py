@@ -72,7 +72,7 @@ REMEDIES: Sequence[tuple[str, Remedy]] = (
     (r"restore (it|the file|them)\b.* from a backup", _restore),
     (r"delete (it|the index) and ingest", _delete_index_files),
     (r"[Ee]xport the model again|[Cc]opy it there|benchmarks\.quality\.calibrate", _restore),
-    (r"let this user|another f(older|ile)|name a file|chmod|writable folder|move it away", _restore),
+    (r"let this user|(another|a) file|another folder|chmod|writable folder|move it away", _restore),
     (r"[Ff]ree (some )?space|disk is full|check the disk", _restore),
     (r"(next|run|by an|an) ingest|ingest (it )?(again|FILE|into it)|same command again"
      r"|hybrid-search ingest", _run_again),

@@ -19,5 +19,6 @@ def test_the_readme_shows_what_is_marked_first(model: Path) -> None:
     rows = read_rows(README)
     assert len(rows) == PHRASES
     larger = [shipped if larger == SAME else larger for _, shipped, larger in rows]
+    shown = larger if model == LARGER else [shipped for _, shipped, _ in rows]
     marked = ask(model, [phrase for phrase, _, _ in rows])
-    assert marked == (larger if model == LARGER else [shipped for _, shipped, _ in rows])
+    assert [words for words, first in zip(shown, marked, strict=True) if words not in first] == []

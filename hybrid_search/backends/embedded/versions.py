@@ -92,8 +92,9 @@ def remove_version(version: Path) -> None:
     for path in sorted(records.iterdir()) if records.is_dir() else ():
         if RECORD_NAMES.fullmatch(path.name) and not path.is_dir():
             path.unlink(missing_ok=True)
-    for name in (META_COPY, FIELDS, UNFINISHED):
-        (version / name).unlink(missing_ok=True)
+    for path in (version / name for name in (META_COPY, FIELDS, UNFINISHED)):
+        if path.is_symlink() or not path.is_dir():
+            path.unlink(missing_ok=True)
     for folder in (version / CODES, records, version):
         _remove_if_empty(folder)
 
