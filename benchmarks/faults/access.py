@@ -61,6 +61,7 @@ class Access:
 
     def __init__(self, scene: Scene, folder: Path) -> None:
         self._scene, self._folder = scene, folder / "access"
+        self._has_loaded = False
 
     def list_trials(self, seed: int, full: bool) -> Sequence[Trial]:
         """Return every alteration of every file, every full disk, and every closed output."""
@@ -107,7 +108,7 @@ class Access:
             return self._run_model(trial, kind)
         if trial.target == "file system":
             return self._run_file_system(trial, kind, action)
-        if kind in FORBIDDING:
+        if kind in FORBIDDING and not self._has_loaded:
             self._load_modules()
         store = self._scene.copy_store(self._folder)
         foreign = make_foreign_folder(store.folder)
@@ -134,6 +135,7 @@ class Access:
         store.ingest()
         store.query()
         shutil.rmtree(self._folder)
+        self._has_loaded = True
 
     def _restore(self, store: Store) -> None:
         """Put back everything as it was before, but for the folder of somebody else."""

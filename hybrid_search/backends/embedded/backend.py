@@ -273,13 +273,10 @@ class EmbeddedBackend:
             phrase = records.match_phrase(request.phrase)
             matching = facts.all_of([phrase, *([within] if within is not None else [])])
             documents = set(records.list_numbers(record.DOCUMENT, matching).tolist())
-            schema = records.index.schema
-            firsts = facts.all_of(
-                [
-                    tantivy.Query.term_set_query(schema, record.DOCUMENT, sorted(documents)),
-                    tantivy.Query.term_query(schema, record.ORDINAL, 0),
-                ]
+            found = tantivy.Query.term_set_query(
+                records.index.schema, record.DOCUMENT, sorted(documents)
             )
+            firsts = facts.all_of([found, records.match_firsts()])
             counts = {name: records.count_values(name, firsts) for name in fields}
         return {
             name: dict(sorted(of_field.items(), key=lambda item: (-item[1], item[0]))[:FACETS])

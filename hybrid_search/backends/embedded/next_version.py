@@ -128,8 +128,8 @@ class NextVersion:
         """
         with translate_errors(self._folder):
             new = Snapshot(self._folder, self._new)
-            firsts = tantivy.Query.term_query(new.records.index.schema, record.ORDINAL, 0)
-            expected = sum(found.passages for found in new.records.find_records(firsts))
+            firsts = new.records.find_records(new.records.match_firsts())
+            expected = sum(found.passages for found in firsts)
         if (new.count_documents(), len(new)) != (expected_documents, expected):
             raise IndexStoreError(
                 f"the new index has {new.count_documents()} documents of {expected_documents} and "

@@ -133,6 +133,10 @@ class RecordReader:
             include_lower=False,
         )
 
+    def match_firsts(self) -> tantivy.Query:
+        """Return the query of the first passage of each document."""
+        return tantivy.Query.term_query(self.index.schema, record.ORDINAL, 0)
+
     def match_any(self, field: str, values: Iterable[Any]) -> tantivy.Query:
         """Return the query of what has one of some values; sooner for hundreds than a set."""
         schema = self.index.schema

@@ -22,7 +22,13 @@ from hybrid_search.backends.embedded.record_reader import DamagedRecordsError, R
 from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import ShortCodes
-from hybrid_search.backends.embedded.versions import CODES, FIELDS, RECORDS, read_note
+from hybrid_search.backends.embedded.versions import (
+    CODES,
+    FIELDS,
+    RECORDS,
+    identify_file,
+    read_note,
+)
 from hybrid_search.backends.turn_layout import find_turns
 from hybrid_search.backends.types import Request
 from hybrid_search.text import codebook, word_codes
@@ -119,8 +125,7 @@ class Snapshot:
     ) -> dict[tuple[object, ...], CodesFile]:
         found: dict[tuple[object, ...], CodesFile] = {}
         for path in codes_folder.list_files(self._folder / CODES):
-            status = path.stat()
-            key = (path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            key = (path, *identify_file(path))
             file = known.get(key) or self._open_file(path)
             if file is not None:
                 found[key] = file
@@ -233,7 +238,7 @@ class Snapshot:
         if request.speakers:
             return self.records.list_numbers(record.PASSAGE, self.match_request(request))
         conditions = self.match_conditions(request.conditions)
-        first = tantivy.Query.term_query(self.records.index.schema, record.ORDINAL, 0)
+        first = self.records.match_firsts()
         firsts = facts.all_of([first, *([conditions] if conditions is not None else [])])
         return self._find_passages(self.records.list_numbers(record.DOCUMENT, firsts))
 

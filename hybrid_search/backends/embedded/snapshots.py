@@ -13,7 +13,7 @@ from hybrid_search.backends.embedded.head import Head
 from hybrid_search.backends.embedded.record_reader import META, DamagedRecordsError
 from hybrid_search.backends.embedded.snapshot import Snapshot
 from hybrid_search.backends.embedded.turns import Turns
-from hybrid_search.backends.embedded.versions import RECORDS
+from hybrid_search.backends.embedded.versions import RECORDS, identify_file
 from hybrid_search.errors import DamagedIndexError, IndexMissingError
 from hybrid_search.system import available_cores
 
@@ -98,7 +98,6 @@ def _find_state(folder: Path, current: Head) -> State:
 def _identify(path: Path) -> tuple[int, ...]:
     """Return what changes with the content of a file; nothing if it is missing."""
     try:
-        status = path.stat()
+        return identify_file(path)
     except FileNotFoundError:
         return ()
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -71,6 +71,12 @@ def read_note(version: Path, name: str) -> Any:
         return None
 
 
+def identify_file(path: Path) -> tuple[int, ...]:
+    """Return what changes with the content of a file; FileNotFoundError is raised without one."""
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
 def list_versions(folder: Path) -> list[Path]:
     """Return the folders of all versions of the index in `folder`."""
     paths = sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []

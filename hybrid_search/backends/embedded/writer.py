@@ -113,7 +113,7 @@ class EmbeddedWriter:
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the source hashes of those documents of `ids` that are completely indexed."""
         reader = self._reader
-        first = tantivy.Query.term_query(reader.index.schema, record.ORDINAL, 0)
+        first = reader.match_firsts()
         hashes: dict[str, str] = {}
         with translate_errors(self._index_folder):
             for start in range(0, len(ids), 500):
