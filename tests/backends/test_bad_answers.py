@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import hybrid_search
-from hybrid_search.backends.server import answers, next_version, writer
+from hybrid_search.backends.server import answers, next_version, request_bodies, writer
 from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.server.transport.shape import ShapeError
 from hybrid_search.client import Client
@@ -238,16 +238,18 @@ def test_a_listing_with_every_hit_twice_is_an_error(name: str, engine: str) -> N
 
 def test_a_start_beyond_any_text_is_another_shape() -> None:
     """Offsets have 32 bits: the sum with a larger number would not be one."""
+    read = answers.read_search(request_bodies.contents_body(["a#0"]))
     hit = {"_id": "a#0", "_source": {"start": 0, "text": "a", "layout": "[]"}}
-    answers.CONTENTS.read({"hits": {"hits": [hit]}})
+    read({"hits": {"hits": [hit]}})
     hit["_source"] = {"start": 2**70, "text": "a", "layout": "[]"}
     with pytest.raises(ShapeError, match="start must be less than 2147483648"):
-        answers.CONTENTS.read({"hits": {"hits": [hit]}})
+        read({"hits": {"hits": [hit]}})
 
 
 def test_a_score_that_is_no_number_is_another_shape() -> None:
+    read = answers.read_search(request_bodies.KEYS)
     hit = {"fields": {"document_id": ["a"], "ordinal": [0]}, "_score": 1}
-    answers.SCORED_KEYS.read({"hits": {"hits": [hit]}})
+    read({"hits": {"hits": [hit]}})
     for score in (True, "1.5", None, float("nan")):
         with pytest.raises(ShapeError, match="_score"):
-            answers.SCORED_KEYS.read({"hits": {"hits": [hit | {"_score": score}]}})
+            read({"hits": {"hits": [hit | {"_score": score}]}})

@@ -211,7 +211,8 @@ PRIVILEGES: Sequence[str] = (
 
 def _version_bucket(hit: Json) -> Json:
     hashes = [{"key": hit["_source"]["source_hash"], "doc_count": 1, "passages": {"value": 1.0}}]
-    return {"key": hit["_source"]["document_id"], "hashes": {"buckets": hashes}}
+    document_id = hit["_source"]["document_id"]
+    return {"key": document_id, "doc_count": 1, "hashes": {"buckets": hashes}}
 
 
 def find_stage(request: HttpRequest) -> str:

@@ -84,7 +84,6 @@ ALLOWED_IMPORTERS = {
     "yaml": {"topics.topic_file"},
     "pydantic": {
         "backends.server.answers",
-        "backends.server.transport.answers",
         "backends.server.transport.shape",
         "encoder.model_folder",
         "ingest.document_parser",

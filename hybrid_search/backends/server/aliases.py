@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +14,7 @@ from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import answers, mapped_fields, mappings
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.shape import OBJECT, Shape, ShapeError
+from hybrid_search.backends.server.transport.shape import OBJECT, ShapeError
 from hybrid_search.backends.types import SCHEMA, IndexSpec, check_spec
 from hybrid_search.errors import (
     AccessError,
@@ -74,7 +74,7 @@ def find_index(server: Server, alias: str) -> ServerIndex:
     heads_by_name = _fetch(
         server,
         f"/{quote(check_index_name(alias))}",
-        answers.HEADS,
+        answers.HEADS.read,
         filter_path="*.mappings,*.aliases",
     )
     if heads_by_name is None:
@@ -176,15 +176,15 @@ _READ_COUNTS = answers.settings_reader("index.number_of_shards", "index.number_o
 
 
 def _fetch_mapping(server: Server, alias: str) -> dict[str, Any] | None:
-    return _fetch(server, f"/{quote(alias)}/_mapping", answers.MAPPINGS)
+    return _fetch(server, f"/{quote(alias)}/_mapping", answers.MAPPINGS.read)
 
 
 def _fetch(
-    server: Server, path: str, shape: Shape[answers.Answer], **params: str
+    server: Server, path: str, read: Callable[[Any], answers.Answer], **params: str
 ) -> dict[str, Any] | None:
     """Return the server's description of an index or alias; None if it does not exist."""
     try:
-        answer: dict[str, Any] = server.request("GET", path, params=params, read=shape.read)
+        answer: dict[str, Any] = server.request("GET", path, params=params, read=read)
     except ServerError as error:
         if error.status == 404:
             return None
@@ -377,12 +377,12 @@ def search(
     server: Server,
     name: str,
     body: Mapping[str, Any],
-    shape: Shape[answers.Answer],
     params: Mapping[str, Any] = COMPLETE_RESULTS,
 ) -> answers.Answer:
-    """Return the answer to one search of an index or alias, which must have this shape."""
+    """Return the answer to one search of an index or alias."""
+    path, read = f"/{quote(name)}/_search", answers.read_search(body)
     response: answers.Answer = server.request(
-        "POST", f"/{quote(name)}/_search", params=params, body=body, binary=True, read=shape.read
+        "POST", path, params=params, body=body, binary=True, read=read
     )
     return response
 

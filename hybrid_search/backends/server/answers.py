@@ -1,13 +1,14 @@
-"""What servers answer, as far as it is read: a shape for each kind of request.
+"""What servers answer, as far as it is read.
 
-The bodies of these requests are in `request_bodies`, `head_cache`, `index_size`, `scan`, `writer`
-and `next_version`.
+An answer to a search is checked by what its body asks for (`read_search`); answers to other
+requests have a shape each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, NotRequired
 
 from pydantic import (
@@ -20,29 +21,18 @@ from pydantic import (
     PositiveInt,
     StringConstraints,
 )
-from typing_extensions import TypedDict  # pydantic reads that of the library from 3.12 on
+from typing_extensions import TypedDict
 
-from hybrid_search.backends.server.transport.shape import Shape
+from hybrid_search.backends.server.transport.shape import (
+    Items,
+    Named,
+    Shape,
+    Some,
+    make_object,
+)
 from hybrid_search.backends.types import IndexSpec
 
 Answer = dict[str, Any]
-
-_PassageId = Annotated[str, StringConstraints(pattern=r"#[0-9]{1,18}$")]
-_SortValues = Annotated[list[Any], Field(min_length=1)]
-
-
-_Annotated: Any = Annotated
-_Dict: Any = dict
-_Json: Any = Json
-_List: Any = list
-"""These take types that are made by `_object`, which a type checker does not see."""
-
-
-def _object(**parts: Any) -> Any:
-    """Return the type of an object with these parts; others are left out."""
-    create: Any = TypedDict
-    return create("Object", parts)
-
 
 # Indexes
 
@@ -57,48 +47,44 @@ class FieldMapping(TypedDict):
     properties: NotRequired[dict[str, FieldMapping]]
 
 
-_Mapping = _object(
+_Mapping = make_object(
     _meta=NotRequired[dict[str, Any]],
     dynamic=NotRequired[str | bool],
     properties=NotRequired[dict[str, FieldMapping]],
 )
-_Settings = _object(settings=dict[str, Any], defaults=NotRequired[dict[str, Any]])
+_Head = make_object(mappings=_Mapping, aliases=Named[str, dict[str, Any]])
+_Settings = make_object(settings=dict[str, Any], defaults=NotRequired[dict[str, Any]])
 
-MAPPINGS = Shape[Answer](_Annotated[_Dict[str, _object(mappings=_Mapping)], Field(min_length=1)])
-"""The mapping of each index behind a name."""
-HEADS = Shape[Answer](
-    _Annotated[
-        _Dict[str, _object(mappings=_Mapping, aliases=_Dict[str, dict[str, Any]])],
-        Field(min_length=1),
-    ]
-)
-"""The mapping and the aliases of each index behind a name."""
-FOREIGN_MAPPINGS = Shape[Answer](_Dict[str, _object(mappings=_Mapping)])
+FOREIGN_MAPPINGS = Shape[Answer](Named[str, make_object(mappings=_Mapping)])
 """The mapping of each index that a name or pattern of another program stands for."""
+MAPPINGS = Shape[Answer](Some[Named[str, make_object(mappings=_Mapping)], Field(min_length=1)])
+"""The mapping of each index behind a name."""
+HEADS = Shape[Answer](Some[Named[str, _Head], Field(min_length=1)])
+"""The mapping and the aliases of each index behind a name."""
 OUR_MAPPINGS = Shape[Answer](
-    _Dict[str, _object(mappings=_object(_meta=_object(hybrid_search=dict[str, Any])))]
+    Named[str, make_object(mappings=make_object(_meta=make_object(hybrid_search=dict[str, Any])))]
 )
 """The mapping of each index of this project, without all but our part of its ``_meta``."""
-MATCH_MAPPINGS = Shape[Answer](
-    _Dict[str, _object(mappings=_object(_meta=NotRequired[dict[str, Any]]))]
-)
-"""The mapping of an index of matches, or of another that has its name."""
-UUIDS = Shape[Answer](_Dict[str, _object(settings=dict[str, Any])])
+UUIDS = Shape[Answer](Named[str, make_object(settings=dict[str, Any])])
 """Every version of an index; none before the first."""
-ALIASES = Shape[Answer](_Dict[str, _object(aliases=dict[str, Any])])
+ALIASES = Shape[Answer](Named[str, make_object(aliases=dict[str, Any])])
 """The aliases of each index."""
-ACKNOWLEDGED = Shape[Answer](_object(acknowledged=bool))
+ACKNOWLEDGED = Shape[Answer](make_object(acknowledged=bool))
 """An index or alias was made, changed or removed."""
-META = Shape[Answer](_object(hybrid_search=dict[str, Any], options=NotRequired[dict[str, Any]]))
+META = Shape[Answer](make_object(hybrid_search=dict[str, Any], options=NotRequired[dict[str, Any]]))
 """What the mapping of an index of this project has in its ``_meta``."""
 SPEC = Shape[IndexSpec](IndexSpec)
-SETTINGS = Shape[Answer](_Annotated[_Dict[str, _Settings], Field(min_length=1)])
+SETTINGS = Shape[Answer](Some[Named[str, _Settings], Field(min_length=1)])
 """The settings of each index behind a name."""
+_Bytes = make_object(store=make_object(size_in_bytes=NonNegativeInt))
+STORED = Shape[Answer](make_object(_all=make_object(primaries=_Bytes)))
+"""How many bytes an index takes, without replicas."""
 
 
 def settings_reader(*names: str) -> Callable[[Any], dict[str, int]]:
     """Return a reader of these settings of one index; all of them are whole numbers."""
-    numbers = Shape[dict[str, int]](_object(**dict.fromkeys(names, NonNegativeInt)))
+    parts: dict[str, Any] = dict.fromkeys(names, NonNegativeInt)
+    numbers = Shape[dict[str, int]](make_object(**parts))
 
     def read(answer: Any) -> dict[str, int]:
         index_settings = next(iter(SETTINGS.read(answer).values()))
@@ -107,33 +93,10 @@ def settings_reader(*names: str) -> Callable[[Any], dict[str, int]]:
     return read
 
 
-# Hits
+# Searches
 
-
-def _hits(**parts: Any) -> Shape[Answer]:
-    """Return the shape of the answer to a search with these parts in each hit."""
-    return Shape(_object(hits=_object(hits=_List[_object(**parts)])))
-
-
-_Score = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-"""A number; strict, else ``true`` would be the score 1."""
-
-
-_TurnSpeaker = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9}(:|$)")]
-_key = {"document_id": tuple[str], "ordinal": tuple[NonNegativeInt]}
-_Key = _object(**_key)
-_turns = {"turn_speakers": NotRequired[list[_TurnSpeaker]]}
-_Codes = _object(**_key, **_turns, tokens=NotRequired[list[str]])
-_ShortCodes = _object(**_key, **_turns, short_codes=NotRequired[list[str]])
-_BestSpans = _object(**_key, best_spans=tuple[_Score, _Score])
-
-
-_Offset = Annotated[int, Field(ge=0, lt=2**31)]
-"""A place in a document, counted in characters; it is added to offsets of 32 bits."""
-
-
-_Turn: Any = _object(turn=int, start=int, end=int)
-_TURNS = Shape[Any](_Json[_List[_Turn]])
+_Json: Any = Json
+_TURNS = Shape[Any](_Json[Items[make_object(turn=int, start=int, end=int)]])
 
 
 def _check_layout(layout: str) -> str:
@@ -141,115 +104,106 @@ def _check_layout(layout: str) -> str:
     return layout
 
 
-_Layout = Annotated[str, AfterValidator(_check_layout)]
-_Content = _object(start=_Offset, text=str, layout=_Layout, metadata=NotRequired[dict[str, Any]])
-
-
-class _CopiedSource(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    start: _Offset
-    text: str
-    layout: _Layout
-    metadata: NotRequired[dict[str, Any]]
-    source_hash: str
-
-
-KEYS = _hits(fields=_Key)
-"""The shapes of hits are named by what is requested of a hit: here with `request_bodies.KEYS`."""
-CODES = _hits(fields=_Codes)
-SCORED_KEYS = _hits(fields=_Key, _score=_Score)
-SHORT_CODES = _hits(fields=_ShortCodes, _score=_Score)
-BEST_SPANS = _hits(fields=_BestSpans, _score=_Score)
-_source_hash = {"_index": str, "fields": NotRequired[_object(source_hash=tuple[str])]}
-SOURCE_HASHES = _hits(**_source_hash)
-CONTENTS = _hits(_id=_PassageId, _source=_Content)
-CODES_AND_CONTENTS = _hits(_id=_PassageId, _source=_Content, fields=_Codes)
-HIGHLIGHTS = _hits(
-    _id=_PassageId,
-    _source=_object(text=str),
-    highlight=NotRequired[_object(text=tuple[str])],
-)
-
-MATCH_IDS = _hits(_id=str)
-
-# hits of a listing also say where they stand in its order: the next page begins behind the last
-LISTED_IDS = _hits(_id=_PassageId, sort=_SortValues)
-LISTED_KEYS = _hits(fields=_Key, sort=_SortValues)
-LISTED_COLUMNS = _hits(
-    fields=_object(
-        **_key,
-        passages=tuple[NonNegativeInt],
-        source_hash=tuple[str],
-        tokens=NotRequired[list[str]],
-        short_codes=NotRequired[list[str]],
-    ),
-    sort=_SortValues,
-)
-LISTED_CONTENTS = _hits(_id=_PassageId, _source=_Content, sort=_SortValues)
-SCANNED_CODES = _hits(
-    fields=_object(**_key, start=tuple[_Offset], tokens=NotRequired[list[str]]), sort=_SortValues
-)
-LISTED_SOURCES = _hits(_id=_PassageId, _source=_CopiedSource, fields=_Codes, sort=_SortValues)
-
-
-RESPONSES = Shape[Answer](_object(responses=list[dict[str, Any]]))
-"""The answers to several searches in one request."""
-FAILURE = Shape[Answer](_object(status=int))
-"""The answer to one of several searches that failed."""
-
-
-# Counts
-
-
+_Offset = Annotated[int, Field(ge=0, lt=2**31)]
+"""A place in a document, counted in characters; it is added to offsets of 32 bits."""
+_Score = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+"""A number; strict, else ``true`` would be the score 1."""
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_Value = _object(value=_Amount)
-_Count = _object(value=NonNegativeInt)
+_PassageId = Annotated[str, StringConstraints(pattern=r"#[0-9]{1,18}$")]
+_TurnSpeaker = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9}(:|$)")]
+
+_COLUMNS: Mapping[str, Any] = {
+    "document_id": tuple[str],
+    "ordinal": tuple[NonNegativeInt],
+    "passages": tuple[NonNegativeInt],
+    "source_hash": tuple[str],
+    "start": tuple[_Offset],
+    "best_spans": tuple[_Score, _Score],
+    "tokens": NotRequired[list[str]],
+    "short_codes": NotRequired[list[str]],
+    "turn_speakers": NotRequired[list[_TurnSpeaker]],
+}
+_SOURCE: Mapping[str, Any] = {
+    "start": _Offset,
+    "text": str,
+    "layout": Annotated[str, AfterValidator(_check_layout)],
+    "metadata": NotRequired[dict[str, Any]],
+    "source_hash": str,
+}
+_NUMBERS: Mapping[str, Any] = {
+    "filter": {"doc_count": NonNegativeInt},
+    "cardinality": {"value": NonNegativeInt},
+    "sum": {"value": _Amount},
+    "max": {"value": _Amount | None},
+}
+"""What an aggregation of each kind counts."""
 
 
-def _buckets(**parts: Any) -> Any:
-    return _object(buckets=_List[_object(**parts)])
+def read_search(body: Mapping[str, Any]) -> Callable[[Any], Answer]:
+    """Return the reader of the answer to a search, which must have what `body` asks for."""
+    source = body.get("_source", False)
+    return _shape_search(
+        (*body.get("docvalue_fields", ()), *body.get("script_fields", ())),
+        tuple(source) if isinstance(source, list) else (),
+        keeps_source=isinstance(source, dict),
+        has_order="sort" in body,
+        has_marks="highlight" in body,
+        has_total=body.get("track_total_hits", False),
+        aggregations=json.dumps(body.get("aggs")),
+    ).read
 
 
-INDEX_SIZE = Shape[Answer](_object(hits=_object(total=_Count), _shards=_object(total=PositiveInt)))
-"""The answer to `index_size.COUNTING`."""
-SUM = Shape[Answer](_object(aggregations=_object(sum=_Value)))
-COUNTS = Shape[Answer](
-    _object(
-        hits=_object(total=_Count),
-        aggregations=_object(
-            documents=_object(doc_count=NonNegativeInt),
-            spans=_Value,
-            written_at=_object(value=_Amount | None),
-        ),
+@lru_cache(maxsize=100)
+def _shape_search(
+    columns: tuple[str, ...],
+    source: tuple[str, ...],
+    *,
+    keeps_source: bool,
+    has_order: bool,
+    has_marks: bool,
+    has_total: bool,
+    aggregations: str,
+) -> Shape[Answer]:
+    hit: dict[str, Any] = {"sort": Some[list[Any], Field(min_length=1)]} if has_order else {}
+    if "document_id" in columns:
+        hit["fields"] = make_object(**{name: _COLUMNS[name] for name in columns})
+        hit |= {} if has_order else {"_score": _Score}
+    elif columns:  # a probe, which may find what another program has written
+        hit |= {"_index": str, "fields": NotRequired[make_object(source_hash=tuple[str])]}
+    if source or keeps_source:
+        names = _SOURCE if keeps_source else source
+        parts = {name: _SOURCE[name] for name in names}
+        hit |= {"_id": _PassageId, "_source": make_object(keeps_others=keeps_source, **parts)}
+    elif not columns:  # matches have other ids, and are in no order
+        hit["_id"] = _PassageId if has_order else str
+    if has_marks:
+        hit["highlight"] = NotRequired[make_object(text=tuple[str])]
+    hits: dict[str, Any] = {"hits": Items[make_object(**hit)]}
+    answer: dict[str, Any] = {}
+    if has_total:
+        hits["total"] = make_object(value=NonNegativeInt)
+        answer["_shards"] = make_object(total=PositiveInt)
+    if named := json.loads(aggregations):
+        parts = {name: _shape_aggregation(**part) for name, part in named.items()}
+        answer["aggregations"] = make_object(**parts)
+    return Shape(make_object(hits=make_object(**hits), **answer))
+
+
+def _shape_aggregation(aggs: Mapping[str, Any] | None = None, **kinds: Any) -> Any:
+    ((kind, options),) = kinds.items()
+    if kind != "terms":
+        return make_object(**_NUMBERS[kind])
+    is_metadata = options["field"].startswith("metadata.")
+    bucket = make_object(
+        key=str | bool | int | FiniteFloat if is_metadata else str,
+        key_as_string=NotRequired[str],
+        doc_count=NonNegativeInt,
+        **{name: _shape_aggregation(**part) for name, part in (aggs or {}).items()},
     )
-)
-"""The answer to `index_size.COUNTS`."""
-STORED = Shape[Answer](
-    _object(_all=_object(primaries=_object(store=_object(size_in_bytes=NonNegativeInt))))
-)
-"""How many bytes an index takes, without replicas."""
-VERSIONS = Shape[Answer](
-    _object(
-        aggregations=_object(
-            documents=_buckets(
-                key=str,
-                hashes=_buckets(
-                    key=str,
-                    doc_count=NonNegativeInt,
-                    passages=_object(value=_Amount | None),
-                ),
-            )
-        )
-    )
-)
-"""The passages of each document by version, for the writer."""
-_Facet = _buckets(
-    key=str | bool | int | FiniteFloat, key_as_string=NotRequired[str], documents=_Count
-)
+    return make_object(buckets=Items[bucket])
 
 
-@cache
-def facets(count: int) -> Shape[Answer]:
-    """Return the shape of the answer to `request_bodies.facets_body` for as many fields."""
-    numbers = map(str, range(count))
-    return Shape(_object(aggregations=_object(**dict.fromkeys(numbers, _Facet))))
+RESPONSES = Shape[Answer](make_object(responses=list[dict[str, Any]]))
+"""The answers to several searches in one request."""
+FAILURE = Shape[Answer](make_object(status=int))
+"""The answer to one of several searches that failed."""

@@ -18,7 +18,6 @@ from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import (
     aliases,
-    answers,
     facets,
     legs,
     new_index,
@@ -37,7 +36,7 @@ from hybrid_search.backends.server.proposals import (
     cut_windows,
     list_outranked,
 )
-from hybrid_search.backends.server.searcher import Hits, Search, Searcher
+from hybrid_search.backends.server.searcher import Hits, Searcher
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.types import (
     Candidates,
@@ -267,15 +266,14 @@ class ServerBackend:
         with_contents: bool = False,
     ) -> tuple[dict[str, float], Hits]:
         """Return the BM25 scores of the passages `unscored`, and hits with codes of `uncoded`."""
-        searches = []
+        bodies = []
         if unscored:
             body = request_bodies.match_body(request, len(unscored), among=unscored)
-            searches.append(Search(body, answers.SCORED_KEYS))
+            bodies.append(body)
         if uncoded:
             body = request_bodies.codes_body(request, uncoded, with_contents=with_contents)
-            shape = answers.CODES_AND_CONTENTS if with_contents else answers.CODES
-            searches.append(Search(body, shape))
-        parts = self._searcher.search_together(index, searches)
+            bodies.append(body)
+        parts = self._searcher.search_together(index, bodies)
         hit_lists = [part["hits"]["hits"] for part in parts]
         scores = legs.read_scores(hit_lists.pop(0)) if unscored else {}
         return scores, hit_lists.pop() if uncoded else []
@@ -283,7 +281,7 @@ class ServerBackend:
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
         bodies = map(request_bodies.contents_body, legs.split_batches(keys))
-        hits = self._searcher.search_batches(index, bodies, answers.CONTENTS)
+        hits = self._searcher.search_batches(index, bodies)
         return passage_codec.read_contents(hits)
 
     def find_highlights(
@@ -293,7 +291,7 @@ class ServerBackend:
         bodies = (
             request_bodies.highlights_body(request, batch) for batch in legs.split_batches(keys)
         )
-        hits = self._searcher.search_batches(index, bodies, answers.HIGHLIGHTS)
+        hits = self._searcher.search_batches(index, bodies)
         return {
             hit["_id"]: passage_codec.read_highlights(hit) for hit in hits if "highlight" in hit
         }
@@ -303,7 +301,7 @@ class ServerBackend:
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
         body = request_bodies.facets_body(request, fields)
-        answer = self._searcher.search(index, body, answers.facets(len(fields)))
+        answer = self._searcher.search(index, body)
         return facets.read_counts(answer["aggregations"], fields)
 
     def build_request_bodies(

@@ -6,7 +6,7 @@ sent, with a reason that names a document to compare it with.
 
 from __future__ import annotations
 
-from hybrid_search.backends.server import aliases, answers, request_bodies
+from hybrid_search.backends.server import aliases, request_bodies
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.text.filters import new_fields
 from hybrid_search.text.types import Document
@@ -43,5 +43,5 @@ class FieldTypes:
             return None
         query = {"exists": {"field": f"metadata.{name}"}}
         body = {"size": 1, "query": query, **request_bodies.KEYS}
-        hits = aliases.search(self._server, self._index_name, body, answers.KEYS)["hits"]["hits"]
+        hits = aliases.search(self._server, self._index_name, body)["hits"]["hits"]
         return str(hits[0]["fields"]["document_id"][0]) if hits else None

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybrid_search.backends.server import (
-    answers,
     mappings,
     passage_codec,
     request_bodies,
@@ -20,7 +19,6 @@ from hybrid_search.backends.server import (
 )
 from hybrid_search.backends.server.searcher import Hits
 from hybrid_search.backends.server.transport.base import Engine
-from hybrid_search.backends.server.transport.shape import Shape
 from hybrid_search.backends.types import IndexSpec, Key, Request
 from hybrid_search.errors import ServerError
 
@@ -65,14 +63,12 @@ class FirstPass:
 
     Attributes:
         fields: What the searches return of a hit.
-        shape: The shape of the answer.
         read_spans: Returns the best spans of hits for a request.
         error: How far scores are reckoned to be off.
         runs_script: Whether the server scores the best spans by a script.
     """
 
     fields: Mapping[str, Any]
-    shape: Shape[answers.Answer]
     read_spans: Callable[[Hits, Request], BestSpansByKey]
     error: float = 0.0
     runs_script: bool = False
@@ -93,7 +89,6 @@ def choose_first_pass(
     fields = request_bodies.best_span_fields(script, request, spec)
     return FirstPass(
         fields,
-        answers.BEST_SPANS,
         _read_computed,
         error=COMPUTED_ERROR,
         runs_script=True,
@@ -104,7 +99,6 @@ def build_estimating_pass(request: Request) -> FirstPass:
     """Return the first pass of a request by short codes."""
     return FirstPass(
         request_bodies.add_turns(request_bodies.SHORT_CODES, request),
-        answers.SHORT_CODES,
         _estimate,
         error=ESTIMATED_ERROR / math.sqrt(len(request.vector)),
     )
@@ -144,7 +138,7 @@ def _read_computed(hits: Hits, _: Request) -> BestSpansByKey:
     }
 
 
-KEYS_ONLY = FirstPass(request_bodies.KEYS, answers.SCORED_KEYS, _read_nothing)
+KEYS_ONLY = FirstPass(request_bodies.KEYS, _read_nothing)
 
 
 def refuses_scripts(error: ServerError) -> bool:

@@ -33,7 +33,7 @@ One change is invisible to the probe: an index that is deleted and created under
 the same model and policy, with other types of metadata fields.
 """
 
-PROBE: Mapping[str, Any] = {
+PROBE: dict[str, Any] = {
     "size": 1,
     "query": {"match_all": {}},
     "_source": False,

@@ -62,14 +62,14 @@ class SizeCache:
         self._entries.pop(index, None)
 
     def _count(self, index: str) -> IndexSize:
-        answer = self._searcher.search(index, COUNTING, answers.INDEX_SIZE)
+        answer = self._searcher.search(index, COUNTING)
         return IndexSize(answer["hits"]["total"]["value"], answer["_shards"]["total"])
 
 
 def describe_index(server: Server, searcher: Searcher, index: str) -> IndexInfo:
     """Return the spec and fields of `index`, and how much is in it."""
     server_index = aliases.find_index(server, index)
-    info = parse_counts(server_index, searcher.search(index, COUNTS, answers.COUNTS))
+    info = parse_counts(server_index, searcher.search(index, COUNTS))
     return replace(info, bytes=_measure_bytes(server, index))
 
 

@@ -20,7 +20,7 @@ from hybrid_search.backends.server.head_cache import PROBE, HeadCache
 from hybrid_search.backends.server.index_size import SizeCache
 from hybrid_search.backends.server.proposals import Proposals
 from hybrid_search.backends.server.reach import Reach, choose_reach, reach_by_words
-from hybrid_search.backends.server.searcher import Hits, Search, Searcher
+from hybrid_search.backends.server.searcher import Hits, Searcher
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.types import Key, Request
 from hybrid_search.errors import ServerError
@@ -65,7 +65,7 @@ class LegSearch:
         first_pass = self._choose_first_pass(request, head)
         reach = self._choose_reach(index, request, first_pass)
         searches = legs.build_searches(self._server.engine, request, reach, head, first_pass)
-        return [search.body for search in searches.values()]
+        return list(searches.values())
 
     def advise(
         self, index: str, first_pass: FirstPass, proposals: Proposals, damaged: Iterable[Key]
@@ -89,7 +89,7 @@ class LegSearch:
         ]
 
     def _search(
-        self, index: str, graph: GraphVectors, searches: Sequence[Search]
+        self, index: str, graph: GraphVectors, searches: Sequence[Mapping[str, Any]]
     ) -> list[answers.Answer]:
         """Return the answers to the searches of the legs, with vectors for such a `graph`.
 
@@ -127,7 +127,7 @@ class LegSearch:
         reach = self._choose_reach(index, request, first_pass)
         searches = legs.build_searches(self._server.engine, request, reach, head, first_pass)
         if self._heads.peek(index) is not None:
-            searches["probe"] = Search(dict(PROBE), answers.SOURCE_HASHES)
+            searches["probe"] = PROBE
         parts = self._search(index, head.graph, list(searches.values()))
         parts_by_name = dict(zip(searches, parts, strict=True))
         if "probe" in parts_by_name:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
+from typing import Any
 
 from hybrid_search.backends.server import passage_codec, request_bodies
 from hybrid_search.backends.server.aliases import ServerIndex
 from hybrid_search.backends.server.first_pass import FirstPass
 from hybrid_search.backends.server.proposals import Proposals
 from hybrid_search.backends.server.reach import Reach
-from hybrid_search.backends.server.searcher import Hits, Search
+from hybrid_search.backends.server.searcher import Hits
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import Key, Request
 
@@ -29,8 +30,8 @@ def build_searches(
     index: ServerIndex,
     first_pass: FirstPass,
     found: Mapping[str, Sequence[str]] = MappingProxyType({}),
-) -> dict[str, Search]:
-    """Return the searches of the legs by name.
+) -> dict[str, dict[str, Any]]:
+    """Return the bodies of the searches of the legs by name.
 
     Args:
         engine: The engine of the server.
@@ -41,15 +42,14 @@ def build_searches(
         found: The documents that a leg has found before. If there are any, it is searched for the
             best passages of others.
     """
-    fields, shape = first_pass.fields, first_pass.shape
+    fields = first_pass.fields
     searches = {}
     if reach.by_words:
-        body = request_bodies.match_body(
+        searches["lexical"] = request_bodies.match_body(
             request, reach.by_words, found=found.get("lexical", ()), **fields
         )
-        searches["lexical"] = Search(body, shape)
     if reach.by_graph:
-        body = request_bodies.knn_body(
+        searches["semantic"] = request_bodies.knn_body(
             engine,
             request,
             reach.by_graph,
@@ -59,7 +59,6 @@ def build_searches(
             found=found.get("semantic", ()),
             **fields,
         )
-        searches["semantic"] = Search(body, shape)
     return searches
 
 

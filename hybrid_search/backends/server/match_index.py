@@ -61,7 +61,7 @@ class MatchIndex:
         body = mappings.matches_body(self._server.engine, self._options)
         aliases.ensure_index(self._server, self._name, body)
         path = f"/{quote(self._name)}/_mapping"
-        mappings_by_name = self._server.request("GET", path, read=answers.MATCH_MAPPINGS.read)
+        mappings_by_name = self._server.request("GET", path, read=answers.MAPPINGS.read)
         if not all(META in item["mappings"].get("_meta", {}) for item in mappings_by_name.values()):
             raise UsageError(
                 f"index {self._name!r} is not an index of matches: choose another name for "
@@ -123,7 +123,7 @@ class MatchIndex:
         count = 0
         while True:
             aliases.refresh(self._server, self._name)
-            answer = aliases.search(self._server, self._name, body, answers.MATCH_IDS)
+            answer = aliases.search(self._server, self._name, body)
             hits = answer["hits"]["hits"]
             if not hits:
                 return count

@@ -9,7 +9,7 @@ from typing import Self
 
 from hybrid_search.backends.base import Writer
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import aliases, answers, mappings
+from hybrid_search.backends.server import aliases, mappings
 from hybrid_search.backends.server.index_size import COUNTS
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.writer import ServerWriter
@@ -108,6 +108,6 @@ class NewIndexWriter:
     def _remove_if_empty(self) -> None:
         index = aliases.find_index(self._server, self._alias)
         aliases.refresh(self._server, index.name)
-        counts = aliases.search(self._server, index.name, COUNTS, answers.COUNTS)
+        counts = aliases.search(self._server, index.name, COUNTS)
         if counts["hits"]["total"]["value"] == 0:
             aliases.delete_index(self._server, index.name)

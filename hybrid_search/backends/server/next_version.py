@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import aliases, answers, passage_codec, request_bodies, scan
+from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.index_size import COUNTS, parse_counts
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.patience import PatientServer
-from hybrid_search.backends.server.transport.shape import Shape
 from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import IndexInfo, IndexSpec, check_spec
 from hybrid_search.credentials import PATIENCE
@@ -163,13 +162,11 @@ class NextVersion:
             "_source": {"excludes": ["spans", "tokens", "short_codes"]},
             "docvalue_fields": request_bodies.CODES["docvalue_fields"],
         }
-        yield from scan.iterate_hits(
-            self._server, self.old.name, source_options, PAGE, answers.LISTED_SOURCES
-        )
+        yield from scan.iterate_hits(self._server, self.old.name, source_options, PAGE)
 
     def _describe(self, index: aliases.ServerIndex) -> IndexInfo:
         aliases.refresh(self._server, index.name)
-        return parse_counts(index, self._search(index, COUNTS, answers.COUNTS))
+        return parse_counts(index, aliases.search(self._server, index.name, COUNTS))
 
     def _read_state(self, index: aliases.ServerIndex) -> tuple[int, int, float]:
         """Return documents, passages, and the sum of the passages' sequence numbers.
@@ -181,10 +178,5 @@ class NextVersion:
 
     def _sum_field(self, index: aliases.ServerIndex, field: str, query: Mapping[str, Any]) -> float:
         body = {"size": 0, "query": query, "aggs": {"sum": {"sum": {"field": field}}}}
-        response = self._search(index, body, answers.SUM)
+        response = aliases.search(self._server, index.name, body)
         return float(response["aggregations"]["sum"]["value"])
-
-    def _search(
-        self, index: aliases.ServerIndex, body: Mapping[str, Any], shape: Shape[answers.Answer]
-    ) -> answers.Answer:
-        return aliases.search(self._server, index.name, body, shape)

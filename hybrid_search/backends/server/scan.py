@@ -10,14 +10,12 @@ from typing import Any
 from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.server import (
     aliases,
-    answers,
     passage_codec,
     request_bodies,
     short_codes,
 )
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.errors import UNUSABLE
-from hybrid_search.backends.server.transport.shape import Shape
 from hybrid_search.backends.types import (
     Fault,
     Key,
@@ -67,19 +65,18 @@ def iterate_hits(
     name: str,
     overrides: Mapping[str, Any],
     page: int,
-    shape: Shape[answers.Answer],
 ) -> Iterator[dict[str, Any]]:
     """Yield the hits of all passages of an index or alias, `page` of them per request.
 
     `overrides` are merged into the request body: the fields of a hit, and a query to narrow the
-    passages. `shape` is that of an answer.
+    passages.
 
     Raises:
         ServerError: If the server gives the same page again, which would have no end, or a passage
             again within a page, which would count twice.
     """
     body: dict[str, Any] = {"size": page, "sort": ["document_id", "ordinal"], **overrides}
-    while page_hits := aliases.search(server, name, body, shape)["hits"]["hits"]:
+    while page_hits := aliases.search(server, name, body)["hits"]["hits"]:
         if _has_returning_hit(page_hits):
             raise ServerError(
                 f"{server} gave a passage of {name!r} twice in one listing: "
@@ -115,7 +112,7 @@ def list_passages(server: Server, index: aliases.ServerIndex, document_id: str) 
 def _list_keys(server: Server, index: aliases.ServerIndex, query: Mapping[str, Any]) -> list[str]:
     """Return the keys of the passages that match `query` in their order."""
     body = {**request_bodies.KEYS, "query": index.narrow(query)}
-    hits = iterate_hits(server, index.name, body, PAGE_PASSAGES, answers.LISTED_KEYS)
+    hits = iterate_hits(server, index.name, body, PAGE_PASSAGES)
     return [passage_codec.hit_key(hit) for hit in hits]
 
 
@@ -132,7 +129,7 @@ def iterate_passages(
     query = index.narrow(EVERYTHING)
     fields = {**request_bodies.KEYS, "docvalue_fields": columns, "query": query}
     page = PAGE_CODES if full else PAGE_PASSAGES
-    for hit in iterate_hits(server, index.name, fields, page, answers.LISTED_COLUMNS):
+    for hit in iterate_hits(server, index.name, fields, page):
         key = passage_codec.hit_key(hit)
         values = {column: hit["fields"][column][0] for column in COLUMNS}
         faults = [NO_VECTORS] if key in unfindable_keys else []
@@ -166,7 +163,7 @@ def scan_codes(
     body = {**request_bodies.KEYS, "docvalue_fields": SCANNED_COLUMNS, "query": index.narrow(query)}
     if after is not None:
         body["search_after"] = after
-    for hit in iterate_hits(server, index.name, body, PAGE_CODES, answers.SCANNED_CODES):
+    for hit in iterate_hits(server, index.name, body, PAGE_CODES):
         (document_id,), (ordinal,), (start,) = (
             hit["fields"][column] for column in ("document_id", "ordinal", "start")
         )
@@ -190,7 +187,7 @@ def read_documents(
         "query": index.narrow({"terms": {"document_id": list(ids)}}),
     }
     documents: dict[str, dict[Key, PassageContent]] = {}
-    for hit in iterate_hits(server, index.name, body, PAGE_CONTENTS, answers.LISTED_CONTENTS):
+    for hit in iterate_hits(server, index.name, body, PAGE_CONTENTS):
         document_id, _ = passage_codec.parse_passage_id(hit["_id"])
         contents = documents.setdefault(document_id, {})
         contents[hit["_id"]] = passage_codec.build_content(hit)

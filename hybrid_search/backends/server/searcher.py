@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.server import aliases, answers
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.errors import reason
-from hybrid_search.backends.server.transport.shape import Shape, ShapeError
+from hybrid_search.backends.server.transport.shape import ShapeError
 from hybrid_search.errors import HybridSearchError, ServerError, UsageError
 
 LIMITS = ("maxClauseCount", "max_terms_count")
@@ -20,14 +19,6 @@ in a filter (65,536).
 """
 
 Hits = list[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """The body of a search, and the shape of its answer."""
-
-    body: dict[str, Any]
-    shape: Shape[answers.Answer]
 
 
 class Searcher:
@@ -41,26 +32,24 @@ class Searcher:
         self._server = server
         self._params = {"preference": secrets.token_hex(8), **aliases.COMPLETE_RESULTS}
 
-    def search(
-        self, index: str, body: Mapping[str, Any], shape: Shape[answers.Answer]
-    ) -> answers.Answer:
-        """Return the answer to one search of `index`, which must have this shape.
+    def search(self, index: str, body: Mapping[str, Any]) -> answers.Answer:
+        """Return the answer to one search of `index`.
 
         Raises IndexMissingError if there is no such index, and UsageError if the phrase or a filter
         has too many words or values for the server.
         """
         try:
-            return aliases.search(self._server, check_index_name(index), body, shape, self._params)
+            return aliases.search(self._server, check_index_name(index), body, self._params)
         except ServerError as error:
             raise self._translate_error(index, error) from error
 
-    def search_batches(
-        self, index: str, bodies: Iterable[Mapping[str, Any]], shape: Shape[answers.Answer]
-    ) -> Hits:
+    def search_batches(self, index: str, bodies: Iterable[Mapping[str, Any]]) -> Hits:
         """Return the hits of several searches of `index`, one request after the other."""
-        return [hit for body in bodies for hit in self.search(index, body, shape)["hits"]["hits"]]
+        return [hit for body in bodies for hit in self.search(index, body)["hits"]["hits"]]
 
-    def search_together(self, index: str, searches: Sequence[Search]) -> list[answers.Answer]:
+    def search_together(
+        self, index: str, bodies: Sequence[Mapping[str, Any]]
+    ) -> list[answers.Answer]:
         """Return the answers to several searches of `index`, sent in one request.
 
         The request is sent again if the server was too busy for one of them.
@@ -68,10 +57,10 @@ class Searcher:
         Raises IndexMissingError if there is no such index, and UsageError if the phrase or a filter
         has too many words or values for the server.
         """
-        if not searches:
+        if not bodies:
             return []
         header = {"index": check_index_name(index), **self._params}
-        lines = [line for search in searches for line in (header, search.body)]
+        lines = [line for body in bodies for line in (header, body)]
 
         def read(answer: Any) -> list[answers.Answer]:
             responses = answers.RESPONSES.read(answer)["responses"]
@@ -79,12 +68,10 @@ class Searcher:
                 if "error" in response:
                     message = f"{self._server} could not search {index!r}: {reason(response)}"
                     raise ServerError(message, answers.FAILURE.read(response)["status"])
-            if len(responses) != len(searches):
-                raise ShapeError(f"responses: {len(responses)}, not {len(searches)}")
-            return [
-                search.shape.read(response)
-                for search, response in zip(searches, responses, strict=True)
-            ]
+            if len(responses) != len(bodies):
+                raise ShapeError(f"responses: {len(responses)}, not {len(bodies)}")
+            readers = map(answers.read_search, bodies)
+            return [read(part) for read, part in zip(readers, responses, strict=True)]
 
         try:
             parts: list[answers.Answer] = self._server.request(

@@ -28,7 +28,6 @@ from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.field_types import FieldTypes
 from hybrid_search.backends.server.transport.base import Outcome, Server
 from hybrid_search.backends.server.transport.patience import PatientServer
-from hybrid_search.backends.server.transport.shape import Shape
 from hybrid_search.backends.types import Refusal, RejectedDocument
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import IndexStoreError, InputError, ServerError
@@ -101,7 +100,7 @@ class ServerWriter:
         hashes: dict[str, str] = {}
         for start in range(0, len(ids), BATCH_IDS):
             body = stored_versions.build_versions_body(ids[start : start + BATCH_IDS])
-            answer = self._search(body, answers.VERSIONS)
+            answer = aliases.search(self._server, self._index.name, body)
             buckets = answer["aggregations"]["documents"]["buckets"]
             hashes |= {
                 bucket["key"]: bucket["hashes"]["buckets"][0]["key"]
@@ -272,7 +271,6 @@ class ServerWriter:
             self._index.name,
             {"query": query, "_source": False},
             PAGE_HITS,
-            answers.LISTED_IDS,
         )
         return [passage_codec.parse_passage_id(hit["_id"]) for hit in hits]
 
@@ -330,9 +328,6 @@ class ServerWriter:
                 name,
                 error,
             )
-
-    def _search(self, body: dict[str, Any], shape: Shape[answers.Answer]) -> answers.Answer:
-        return aliases.search(self._server, self._index.name, body, shape)
 
     def _refresh(self) -> None:
         aliases.refresh(self._server, self._index.name)

@@ -11,12 +11,11 @@ from typing import Any, NotRequired
 from urllib.parse import quote
 
 from pydantic import NonNegativeInt
-from typing_extensions import TypedDict
 
 from hybrid_search.backends.server import answers
 from hybrid_search.backends.server.aliases import COMPLETE_RESULTS
 from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.shape import OBJECT, Shape
+from hybrid_search.backends.server.transport.shape import OBJECT, Items, Shape, make_object
 from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
 
 KEEP = "30m"
@@ -31,27 +30,9 @@ REMEDY = "run the same command again, which skips what is unchanged"
 _log = logging.getLogger(__name__)
 
 
-class _Hit(TypedDict):
-    _index: str
-    _id: str
-    _source: NotRequired[dict[str, Any]]
-
-
-class _Total(TypedDict):
-    value: NonNegativeInt
-
-
-class _Hits(TypedDict):
-    total: _Total
-    hits: list[_Hit]
-
-
-class _Page(TypedDict):
-    _scroll_id: str
-    hits: _Hits
-
-
-_PAGE = Shape[_Page](_Page)
+_Hit = make_object(_index=str, _id=str, _source=NotRequired[dict[str, Any]])
+_Hits = make_object(total=make_object(value=NonNegativeInt), hits=Items[_Hit])
+_PAGE = Shape[answers.Answer](make_object(_scroll_id=str, hits=_Hits))
 
 ServerHit = Mapping[str, Any]
 
@@ -87,10 +68,10 @@ def iterate_hits(
         )
 
 
-def _fetch_next(server: Server, scroll_id: str) -> _Page:
+def _fetch_next(server: Server, scroll_id: str) -> answers.Answer:
     body = {"scroll": KEEP, "scroll_id": scroll_id}
     try:
-        page: _Page = server.request("POST", "/_search/scroll", body=body, read=_PAGE.read)
+        page: answers.Answer = server.request("POST", "/_search/scroll", body=body, read=_PAGE.read)
     except ServerError as error:
         if error.status != 404:
             raise

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NotRequired
 from urllib.parse import quote
 
-from typing_extensions import TypedDict
-
 from hybrid_search import backends
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, answers, mappings
@@ -17,7 +15,12 @@ from hybrid_search.backends.server.dialects.base import format_version
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.connection import connect
-from hybrid_search.backends.server.transport.shape import ANYTHING, OBJECT, Shape
+from hybrid_search.backends.server.transport.shape import (
+    ANYTHING,
+    Items,
+    Shape,
+    make_object,
+)
 from hybrid_search.backends.types import IndexInfo
 from hybrid_search.config import Settings
 from hybrid_search.errors import AccessError, IndexMissingError, ServerError
@@ -40,29 +43,14 @@ ABSENT = (400, 404, 405)
 """HTTP statuses by which a server says that it has no security."""
 
 
-class _Health(TypedDict):
-    status: str
-    number_of_data_nodes: int
-    unassigned_shards: int
-
-
-class _Plugin(TypedDict):
-    component: str
-
-
-class _Privileges(TypedDict):
-    index: dict[str, dict[str, bool]]
-    cluster: dict[str, bool]
-
-
-class _Login(TypedDict):
-    roles: NotRequired[list[str] | None]
-
-
-HEALTH = Shape[dict[str, Any]](_Health)
-PLUGINS = Shape[list[dict[str, Any]]](list[_Plugin])
-PRIVILEGES = Shape[dict[str, Any]](_Privileges)
-LOGIN = Shape[dict[str, Any]](_Login)
+HEALTH = Shape[dict[str, Any]](
+    make_object(status=str, number_of_data_nodes=int, unassigned_shards=int)
+)
+PLUGINS = Shape[list[dict[str, Any]]](Items[make_object(component=str)])
+PRIVILEGES = Shape[dict[str, Any]](
+    make_object(index=dict[str, dict[str, bool]], cluster=dict[str, bool])
+)
+LOGIN = Shape[dict[str, Any]](make_object(roles=NotRequired[list[str] | None]))
 
 RunChecks = Callable[[], Iterable[Check]]
 
@@ -284,7 +272,7 @@ def _try_search(server: Server, index: str, identity: str) -> Iterator[Check]:
     response = server.request("GET", "/_plugins/_security/authinfo", read=LOGIN.read)
     roles = ", ".join(response.get("roles") or ()) or "no roles"
     try:
-        aliases.search(server, index, {"size": 0}, OBJECT)
+        aliases.search(server, index, {"size": 0})
     except AccessError as error:
         yield problem("privileges", f"{identity} ({roles}) may not search {index!r}: {error}", PAGE)
     except ServerError as error:

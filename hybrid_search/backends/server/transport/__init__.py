@@ -5,7 +5,7 @@ and errors that say who refused what and what to do. In reading order:
 
 * `base` is the contract, `address` parses the URL.
 * `connection` is a `Server` over `client`, which sends requests within limits of time and size.
-* `shape` checks what an answer must hold, `answers` has the shapes of this package.
+* `shape` checks what an answer must hold.
 * `errors` turns failures into messages; `retry` is the loop that tries again, with its policy.
 * `patience` is a `Server` for writers, which waits for minutes.
 * `sigv4` signs requests for AWS.

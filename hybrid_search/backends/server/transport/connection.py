@@ -14,7 +14,6 @@ from hybrid_search.backends.server.dialects import find_dialect, recognise
 from hybrid_search.backends.server.dialects.base import Version, format_version
 from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.answers import read_items
 from hybrid_search.backends.server.transport.base import Body, Outcome, RequestOptions
 from hybrid_search.backends.server.transport.client import (
     CBOR,
@@ -33,7 +32,12 @@ from hybrid_search.backends.server.transport.errors import (
     reason,
     translate_failure,
 )
-from hybrid_search.backends.server.transport.shape import ANYTHING, CONTAINER, ShapeError
+from hybrid_search.backends.server.transport.shape import (
+    ANYTHING,
+    CONTAINER,
+    ShapeError,
+    read_items,
+)
 from hybrid_search.credentials import Access
 from hybrid_search.errors import AccessError, ServerError, UsageError
 

@@ -7,13 +7,19 @@ too. Code that reads a checked answer needs no further checks.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, NotRequired, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, StrictInt, TypeAdapter, ValidationError
+from typing_extensions import TypedDict  # pydantic reads that of the library from 3.12 on
 
 from hybrid_search.errors import put_plainly
 
 T = TypeVar("T")
+
+Items: Any = list
+Named: Any = dict
+Some: Any = Annotated
+"""These take types that are made by `make_object`, which a type checker does not see."""
 
 
 class ShapeError(ValueError):
@@ -24,8 +30,7 @@ class Shape(Generic[T]):
     """The shape of the answers to one kind of request.
 
     Args:
-        kind: A type whose parts are types too: a `TypedDict`, a list, a dict. Keys that a
-            `TypedDict` does not name are left out of what is read.
+        kind: A type whose parts are types too: one of `make_object`, a list, a dict.
     """
 
     def __init__(self, kind: Any) -> None:
@@ -47,6 +52,15 @@ class Shape(Generic[T]):
             raise ShapeError(_describe(error)) from None  # the cause would quote documents
 
 
+def make_object(*, keeps_others: bool = False, **parts: Any) -> Any:
+    """Return the type of an object with these parts; others are left out, unless it keeps them."""
+    create: Any = TypedDict
+    kind = create("Object", parts)
+    if keeps_others:
+        kind.__pydantic_config__ = ConfigDict(extra="allow")
+    return kind
+
+
 def _describe(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(map(str, first["loc"][:MAX_STEPS])) or "the answer"
@@ -61,3 +75,13 @@ CONTAINER: Shape[Any] = Shape(dict[str, Any] | list[Any])
 """A JSON object or list."""
 OBJECT: Shape[dict[str, Any]] = Shape(dict[str, Any])
 """Any JSON object."""
+
+_Item = make_object(keeps_others=True, status=NotRequired[StrictInt], _id=NotRequired[str | None])
+_BULK = Shape[dict[str, Any]](
+    make_object(items=Items[Some[Named[str, _Item], Field(min_length=1, max_length=1)]])
+)
+
+
+def read_items(answer: Any) -> list[dict[str, Any]]:
+    """Return the item of each action from the answer to a bulk request."""
+    return [item for part in _BULK.read(answer)["items"] for item in part.values()]
