@@ -1,7 +1,7 @@
 """Stores of passages: in comes a URL or an encoded passage, out come candidates and their contents.
 
-Read `base` first: it is the contract, `Backend` and its `Writer`, with three capabilities that only
-some stores have. `types` holds what they exchange: `IndexSpec`, `Request`, `Candidates`,
+Read `base` first: it is the contract, `Backend` and its `Writer`, with what
+only some stores can do. `types` holds what they exchange: `IndexSpec`, `Request`, `Candidates`,
 `StoredPassage`, `PassageContent`. Then `memory`, the reference; `embedded/`, tantivy and files of
 codes; `server/`, OpenSearch and Elasticsearch. All of them share `index_names`, `turn_layout` and
 `codes_fault`; servers also use `index_options`.

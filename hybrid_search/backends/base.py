@@ -224,15 +224,6 @@ class Backend(Writable, Protocol):
         ...
 
 
-@runtime_checkable
-class LocalBackend(Protocol):
-    """A store that computes in this process."""
-
-    def take_place(self) -> AbstractContextManager[None]:
-        """Return a context that waits until few enough queries are computed at once."""
-        ...
-
-
 class IndexVersion(Writable, Protocol):
     """The next version of an index (blue-green), invisible to queries until it is published.
 
@@ -286,8 +277,24 @@ class VersionedBackend(Protocol):
 
 
 @runtime_checkable
-class FileBackend(Protocol):
-    """Capability: an index is a file, which can be checked, and copied as far as it can be read."""
+class LocalBackend(Protocol):
+    """What only a store of files can do, which computes in this process.
+
+    Its `scan_codes` lists passages in the order in which they were written: what is written after a
+    scan is behind its last position.
+    """
+
+    def take_place(self) -> AbstractContextManager[None]:
+        """Return a context that waits until few enough queries are computed at once."""
+        ...
+
+    def count_commits(self, index: str) -> tuple[str, int]:
+        """Return what tells an index from others of its name, and how often it was committed.
+
+        Raises:
+            IndexMissingError: If the index does not exist.
+        """
+        ...
 
     def find_file_faults(self, index: str, *, full: bool = False) -> list[Fault]:
         """Return what is wrong with the file of `index` as a whole; `full` checks more of it.
@@ -307,24 +314,20 @@ class FileBackend(Protocol):
 
 
 @runtime_checkable
-class WriteOrderBackend(Protocol):
-    """Capability: `scan_codes` lists passages in the order in which they were written.
+class RemoteBackend(Protocol):
+    """What only a store can do that is searched by requests, and knows when documents were written.
 
-    So what is written after a scan is behind its last position.
+    It remembers heads, and checks in each query that they still hold: `find_candidates` raises
+    IndexChangedError if the head has changed.
     """
 
-    def count_commits(self, index: str) -> tuple[str, int]:
-        """Return what tells an index from others of its name, and how often it was committed.
-
-        Raises:
-            IndexMissingError: If the index does not exist.
-        """
+    def recall_head(self, index: str) -> tuple[IndexSpec, Mapping[str, str]] | None:
+        """Return the remembered head of `index` without a request, None if there is none."""
         ...
 
-
-@runtime_checkable
-class WriteTimeBackend(Protocol):
-    """Capability: the store knows when each document was written."""
+    def is_remembered(self, index: str, head: tuple[IndexSpec, Mapping[str, str]]) -> bool:
+        """Return whether `head` is still the one remembered, without a request."""
+        ...
 
     def scan_codes_since(
         self, index: str, written_since: datetime, after: Position = None
@@ -334,11 +337,6 @@ class WriteTimeBackend(Protocol):
         The time is that of the computer that wrote them, when it took up the document.
         """
         ...
-
-
-@runtime_checkable
-class RequestBackend(Protocol):
-    """Capability: the store is searched by requests, which can be printed instead of sent."""
 
     def build_request_bodies(
         self, index: str, request: Request

@@ -1,7 +1,7 @@
 """The head of an index (spec and metadata fields), and how a query uses a remembered one.
 
 A query needs the head before it can encode its phrase and check its conditions. A backend for which
-reading it is a round trip may remember it (`RemembersHead`). It then has to notice when another
+reading it is a round trip may remember it (`RemoteBackend`). It then has to notice when another
 process replaces the index, and `answer_by_head` runs such a query again by the new head.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
-from hybrid_search.backends.base import Backend
+from hybrid_search.backends.base import Backend, RemoteBackend
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import (
     HybridSearchError,
@@ -34,22 +34,6 @@ class IndexChangedError(IndexStoreError):
     """The index was replaced by a different one while a query ran."""
 
 
-@runtime_checkable
-class RemembersHead(Protocol):
-    """Capability: the store remembers heads, and checks in each query that they still hold.
-
-    `find_candidates` raises IndexChangedError if the head has changed.
-    """
-
-    def recall_head(self, index: str) -> Head | None:
-        """Return the remembered head of `index` without a request, None if there is none."""
-        ...
-
-    def is_remembered(self, index: str, head: Head) -> bool:
-        """Return whether `head` is still the one remembered, without a request."""
-        ...
-
-
 def answer_by_head(backend: Backend, index: str, answer: Callable[[Head], T]) -> T:
     """Return `answer` by the head of `index`: a remembered one if it still holds.
 
@@ -67,7 +51,7 @@ def answer_by_head(backend: Backend, index: str, answer: Callable[[Head], T]) ->
     Raises:
         HybridSearchError: As raised by `answer` for the head as it is now.
     """
-    if not isinstance(backend, RemembersHead):
+    if not isinstance(backend, RemoteBackend):
         return answer(backend.read_head(index))
     for _ in range(TRIES):
         recalled_head = backend.recall_head(index)

@@ -40,7 +40,7 @@ class MiningJob:
         mark = begin_mark(self.client.backend, self.index, content)
         start = find_start(since, mark, self.client.backend, self.index)
 
-        def open_blocks(*, after: Position) -> Iterator[MinedBlock]:
+        def open_blocks(after: Position) -> Iterator[MinedBlock]:
             return self.client.mine_blocks(
                 self.topics,
                 index=self.index,

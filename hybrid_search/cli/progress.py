@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 LINE_SECONDS = 5.0
 
 
-class _Summary(Protocol):
-    def to_dict(self) -> dict[str, Any]: ...
-
-
-Shown = TypeVar("Shown", bound=_Summary)
+Shown = TypeVar("Shown", Summary, "MiningSummary")
 """The type of summary that is shown."""
 
 
@@ -60,7 +56,7 @@ def _show(
     """Yield a function that shows a summary, as log records if logs are JSON."""
     console = Console(stderr=True)
     if logs.is_structured() or not console.is_terminal:
-        yield _LineReporter(describe)
+        yield _report_lines(describe)
         return
     columns = (
         SpinnerColumn(),
@@ -76,12 +72,14 @@ def _show(
         )
 
 
-class _LineReporter(Generic[Shown]):
-    def __init__(self, describe: Callable[[Shown], str]) -> None:
-        self._describe = describe
-        self._last = time.monotonic()
+def _report_lines(describe: Callable[[Shown], str]) -> Callable[[Shown], None]:
+    """Return a function that logs a summary every few seconds."""
+    last = time.monotonic()
 
-    def __call__(self, summary: Shown) -> None:
-        if time.monotonic() - self._last >= LINE_SECONDS:
-            self._last = time.monotonic()
-            logs.log_or_print(self._describe(summary), extra=summary.to_dict())
+    def report(summary: Shown) -> None:
+        nonlocal last
+        if time.monotonic() - last >= LINE_SECONDS:
+            last = time.monotonic()
+            logs.log_or_print(describe(summary), extra=summary.to_dict())
+
+    return report

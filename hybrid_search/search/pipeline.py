@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from hybrid_search.backends.base import Backend, LocalBackend, RequestBackend
+from hybrid_search.backends.base import Backend, LocalBackend, RemoteBackend
 from hybrid_search.backends.index_head import Head, answer_by_head
 from hybrid_search.backends.types import (
     IndexSpec,
@@ -170,7 +170,7 @@ def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str
     spec, fields = backend.read_head(query.index)
     encoder = match_encoder_to_index(encoder, query.index, spec)
     (request,) = build_requests(query, query.phrases[:1], encoder, fields)
-    if not isinstance(backend, RequestBackend):
+    if not isinstance(backend, RemoteBackend):
         raise UsageError(
             "there are no requests to print: only an index on a server is searched by requests. "
             "Use --url opensearch+https://..."

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from hybrid_search.backends.server.match_index import MatchIndex
 from hybrid_search.search.document_view import DocumentView
 from hybrid_search.text.dates import parse_date
 from hybrid_search.text.filters import leaves
@@ -31,20 +32,8 @@ LABEL_CHARACTERS = 100
 ReadDocuments = Callable[[Sequence[str]], Mapping[str, DocumentView]]
 
 
-class MatchSink(Protocol):
-    """A place where the matches of topics are written as a set."""
-
-    def write(self, run: str, matches: Iterator[dict[str, Any]]) -> int:
-        """Write matches with the mark of a run, and return how many."""
-        ...
-
-    def remove_earlier(self, run: str, topics: Sequence[str]) -> int:
-        """Remove the matches of these topics that earlier runs wrote, and return how many."""
-        ...
-
-
 def upload_matches(
-    sink: MatchSink,
+    sink: MatchIndex,
     matches_file: Path,
     topics: Sequence[str],
     read_documents: ReadDocuments,

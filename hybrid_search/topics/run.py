@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from hybrid_search.backends.types import Position
 from hybrid_search.topics.match_file import MatchFile, Progress
@@ -16,15 +16,8 @@ from hybrid_search.topics.missed_mentions import MissedMentions, estimate_missed
 from hybrid_search.topics.topics import Topics
 from hybrid_search.topics.types import MinedBlock, UnlikelySpans
 
-
-class OpenBlocks(Protocol):
-    """A function that mines from a position on."""
-
-    def __call__(self, *, after: Position) -> Iterator[MinedBlock]:
-        """Yield the blocks behind `after`, all for None."""
-        ...
-
-
+OpenBlocks = Callable[[Position], Iterator[MinedBlock]]
+"""Yields the blocks behind a position, all for None."""
 ReportMining = Callable[["MiningSummary"], None]
 
 
@@ -113,7 +106,7 @@ def write_file(
     """Mine into a file, behind what it already holds, and return what was done."""
     summary = MiningSummary(file.progress, file.start.documents, 0.0, topics)
     started_at = time.monotonic()
-    for block in open_blocks(after=file.start.position):
+    for block in open_blocks(file.start.position):
         file.write(block)
         seconds = time.monotonic() - started_at
         resumed = file.start.documents
@@ -136,7 +129,7 @@ def write_stream(
     write(write_header())
     progress = start = Progress()
     summary = MiningSummary(progress, 0, 0.0, topics)
-    for block in open_blocks(after=None):
+    for block in open_blocks(None):
         data = encode_rows(block.matches)
         write(data)
         progress = progress.add(block, start, len(data))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Protocol
 
 from hybrid_search.ingest.executors.base import LOCAL, check_executor
 from hybrid_search.text.span_prior import SpanPrior
@@ -18,14 +16,11 @@ ScoredBlock = tuple[Candidates, int]
 """The result of `find_candidates`: the candidates, and the number of damaged passages."""
 
 
-class ScoreBlocks(Protocol):
-    """Finds the candidates of a stream of blocks."""
-
-    def __call__(
-        self, blocks: Iterable[ScannedBlock], matrix: TopicMatrix, prior: SpanPrior | None
-    ) -> Iterator[tuple[ScannedBlock, ScoredBlock]]:
-        """Yield each block with its candidates, in order; a few blocks are taken ahead."""
-        ...
+ScoreBlocks = Callable[
+    [Iterable[ScannedBlock], TopicMatrix, SpanPrior | None],
+    Iterator[tuple[ScannedBlock, ScoredBlock]],
+]
+"""Yields each block with its candidates, in order; a few blocks are taken ahead."""
 
 
 def score_in_threads(
@@ -35,24 +30,21 @@ def score_in_threads(
     return score_blocks(blocks, partial(find_candidates, matrix=matrix, prior=prior))
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreOnRay:
-    """Scores blocks by actors of a Ray cluster, which live as long as one scan.
+def score_on_ray(
+    blocks: Iterable[ScannedBlock],
+    matrix: TopicMatrix,
+    prior: SpanPrior | None,
+    workers: int | None = None,
+) -> Iterator[tuple[ScannedBlock, ScoredBlock]]:
+    """Yield each block with its candidates, found by actors that live as long as one scan.
 
-    Attributes:
-        workers: How many actors, of one core each; None for one a core of the cluster.
+    `workers` is how many, of one core each; None is for one a core of the cluster. Errors of
+    `Actors` are raised as they are.
     """
+    from hybrid_search.cluster.actors import Actors
 
-    workers: int | None = None
-
-    def __call__(
-        self, blocks: Iterable[ScannedBlock], matrix: TopicMatrix, prior: SpanPrior | None
-    ) -> Iterator[tuple[ScannedBlock, ScoredBlock]]:
-        """Yield each block with its candidates. Errors of `Actors` are raised as they are."""
-        from hybrid_search.cluster.actors import Actors
-
-        with Actors(ScoringWorker, lambda _: (matrix, prior), "cpu", self.workers) as actors:
-            yield from actors.map("score", ((block, block) for block in blocks))
+    with Actors(ScoringWorker, lambda _: (matrix, prior), "cpu", workers) as actors:
+        yield from actors.map("score", ((block, block) for block in blocks))
 
 
 class ScoringWorker:
@@ -67,9 +59,9 @@ class ScoringWorker:
 
 
 def choose_scoring(engine: str, workers: int | None) -> ScoreBlocks:
-    """Return what scores blocks: `score_in_threads` for ``local``, `ScoreOnRay` for ``ray``.
+    """Return what scores blocks: `score_in_threads` for ``local``, `score_on_ray` for ``ray``.
 
     UsageError is raised for another engine, or for `workers` of the local one.
     """
     check_executor(engine, workers)
-    return score_in_threads if engine == LOCAL else ScoreOnRay(workers)
+    return score_in_threads if engine == LOCAL else partial(score_on_ray, workers=workers)

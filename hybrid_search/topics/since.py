@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hybrid_search.backends.base import Backend, WriteOrderBackend, WriteTimeBackend
+from hybrid_search.backends.base import Backend, LocalBackend, RemoteBackend
 from hybrid_search.backends.types import Position, ScannedPassage
 from hybrid_search.errors import UsageError
 from hybrid_search.private_files import replace_file
@@ -65,7 +65,7 @@ def find_start(since: str | None, mark: RunMark | None, backend: Backend, index:
     if since is None:
         return Start()
     time = None if Path(since).exists() else parse_time(since)
-    if isinstance(backend, WriteTimeBackend):
+    if isinstance(backend, RemoteBackend):
         if time is None:
             raise UsageError(
                 f"--since {since} is not a time in ISO 8601, by which a server finds which "
@@ -100,7 +100,7 @@ def scan_passages(
     """
     if written_since is None:
         return backend.scan_codes(index, after)
-    if not isinstance(backend, WriteTimeBackend):
+    if not isinstance(backend, RemoteBackend):
         raise UsageError("only a server knows when documents were written: leave out written_since")
     return backend.scan_codes_since(index, written_since, after)
 
@@ -115,7 +115,7 @@ def begin_mark(backend: Backend, index: str, topics: str) -> RunMark | None:
 
     An index has no identity until something is written into it.
     """
-    if not isinstance(backend, WriteOrderBackend):
+    if not isinstance(backend, LocalBackend):
         return None
     identity, commits = backend.count_commits(index)
     return RunMark(identity, commits, topics, None) if identity else None

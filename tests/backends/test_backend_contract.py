@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hybrid_search.backends import open_backend
-from hybrid_search.backends.base import Backend, RequestBackend, VersionedBackend
+from hybrid_search.backends.base import Backend, RemoteBackend, VersionedBackend
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.server.backend import ServerBackend
@@ -36,13 +36,13 @@ def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Back
 def test_servers_have_all_capabilities_and_embedded_indexes_have_versions() -> None:
     """The annotations let mypy compare the signatures, which ``isinstance`` does not."""
     versioned: type[VersionedBackend] = ServerBackend
-    requesting: type[RequestBackend] = ServerBackend
+    requesting: type[RemoteBackend] = ServerBackend
     assert {versioned, requesting} == {ServerBackend}
     assert issubclass(EmbeddedBackend, VersionedBackend)
-    for capability in (VersionedBackend, RequestBackend):
+    for capability in (VersionedBackend, RemoteBackend):
         assert issubclass(ServerBackend, capability)
         assert not issubclass(MemoryBackend, capability)
-    assert not issubclass(EmbeddedBackend, RequestBackend)
+    assert not issubclass(EmbeddedBackend, RemoteBackend)
 
 
 def test_a_shorter_version_leaves_no_passage_of_the_longer_one(store: Backend) -> None:

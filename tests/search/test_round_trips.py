@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect
-from hybrid_search.backends.index_head import RemembersHead
+from hybrid_search.backends.base import RemoteBackend
 from hybrid_search.client import Client
 
 DOCUMENTS = [
@@ -85,7 +85,7 @@ def test_a_query_calls_its_backend_so_often(
     extra: dict[str, int],
 ) -> None:
     expected = filled_client.query(phrases, **options)
-    remembers_head = isinstance(filled_client.backend, RemembersHead)
+    remembers_head = isinstance(filled_client.backend, RemoteBackend)
     backend = CountingBackend(filled_client.backend)
     monkeypatch.setattr(filled_client, "backend", backend)
     result = filled_client.query(phrases, **options)

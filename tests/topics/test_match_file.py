@@ -71,7 +71,7 @@ class Mine:
     def __init__(self, killed_at: int | None = None) -> None:
         self._killed_at = killed_at
 
-    def __call__(self, *, after: Any) -> Iterator[MinedBlock]:
+    def __call__(self, after: Any) -> Iterator[MinedBlock]:
         first = 0 if after is None else after + 1
         for number in range(first, len(BLOCKS)):
             if number == self._killed_at:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -155,7 +155,7 @@ def test_killed_and_run_again_the_set_is_the_same(url: str) -> None:
         views_of = build_reader(client.backend, "calls")
         arguments = (Path("matches.jsonl"), ["refund", "hold"], views_of)
         with pytest.raises(KilledError):
-            upload_matches(Dying(), *arguments)
+            upload_matches(cast("MatchIndex", Dying()), *arguments)
         written, removed = upload_matches(index, *arguments)
     assert written == len(expected)
     assert removed > 0
@@ -201,7 +201,8 @@ def test_of_a_call_that_was_deleted_the_words_are_the_sentence(url: str) -> None
         client.delete([gone])
         assert isinstance(client.backend, ServerBackend)
         read = build_reader(client.backend, "calls")
-        upload_matches(Sink(), Path("matches.jsonl"), ["refund"], read)
+        sink = cast("MatchIndex", Sink())
+        upload_matches(sink, Path("matches.jsonl"), ["refund"], read)
     for row in written:
         assert (row["sentence"] == row["text"]) == (row["document_id"] == gone)
 

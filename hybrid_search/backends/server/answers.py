@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Annotated, Any, NotRequired
 
 from pydantic import (
@@ -130,6 +131,7 @@ _SOURCE: Mapping[str, Any] = {
     "metadata": NotRequired[dict[str, Any]],
     "source_hash": str,
 }
+_Value: Any = str | bool | int | FiniteFloat
 _NUMBERS: Mapping[str, Any] = {
     "filter": {"doc_count": NonNegativeInt},
     "cardinality": {"value": NonNegativeInt},
@@ -142,63 +144,65 @@ _NUMBERS: Mapping[str, Any] = {
 def read_search(body: Mapping[str, Any]) -> Callable[[Any], Answer]:
     """Return the reader of the answer to a search, which must have what `body` asks for."""
     source = body.get("_source", False)
-    return _shape_search(
-        (*body.get("docvalue_fields", ()), *body.get("script_fields", ())),
-        tuple(source) if isinstance(source, list) else (),
-        keeps_source=isinstance(source, dict),
-        has_order="sort" in body,
-        has_marks="highlight" in body,
-        has_total=body.get("track_total_hits", False),
-        aggregations=json.dumps(body.get("aggs")),
-    ).read
+    columns = (*body.get("docvalue_fields", ()), *body.get("script_fields", ()))
+    parts = frozenset(body.keys() & {"sort", "highlight"})
+    counts = body.get("track_total_hits", False)
+    shape = _shape_search(columns, json.dumps(source), json.dumps(body.get("aggs")), parts, counts)
+    return shape.read
 
 
 @lru_cache(maxsize=100)
 def _shape_search(
-    columns: tuple[str, ...],
-    source: tuple[str, ...],
-    *,
-    keeps_source: bool,
-    has_order: bool,
-    has_marks: bool,
-    has_total: bool,
-    aggregations: str,
+    columns: tuple[str, ...], source: str, aggregations: str, parts: frozenset[str], counts: bool
 ) -> Shape[Answer]:
-    hit: dict[str, Any] = {"sort": Some[list[Any], Field(min_length=1)]} if has_order else {}
-    if "document_id" in columns:
-        hit["fields"] = make_object(**{name: _COLUMNS[name] for name in columns})
-        hit |= {} if has_order else {"_score": _Score}
-    elif columns:  # a probe, which may find what another program has written
-        hit |= {"_index": str, "fields": NotRequired[make_object(source_hash=tuple[str])]}
-    if source or keeps_source:
-        names = _SOURCE if keeps_source else source
-        parts = {name: _SOURCE[name] for name in names}
-        hit |= {"_id": _PassageId, "_source": make_object(keeps_others=keeps_source, **parts)}
-    elif not columns:  # matches have other ids, and are in no order
-        hit["_id"] = _PassageId if has_order else str
-    if has_marks:
+    hit = _shape_columns(columns, has_order="sort" in parts) | _shape_source(json.loads(source))
+    if "sort" in parts:
+        hit["sort"] = Some[list[Any], Field(min_length=1)]
+    if "highlight" in parts:
         hit["highlight"] = NotRequired[make_object(text=tuple[str])]
     hits: dict[str, Any] = {"hits": Items[make_object(**hit)]}
     answer: dict[str, Any] = {}
-    if has_total:
+    if counts:
         hits["total"] = make_object(value=NonNegativeInt)
         answer["_shards"] = make_object(total=PositiveInt)
-    if named := json.loads(aggregations):
-        parts = {name: _shape_aggregation(**part) for name, part in named.items()}
-        answer["aggregations"] = make_object(**parts)
+    if aggs := json.loads(aggregations):
+        answer["aggregations"] = _shape_aggregations(aggs)
     return Shape(make_object(hits=make_object(**hits), **answer))
 
 
-def _shape_aggregation(aggs: Mapping[str, Any] | None = None, **kinds: Any) -> Any:
+def _shape_columns(columns: tuple[str, ...], *, has_order: bool) -> dict[str, Any]:
+    """Return the parts of a hit that columns are in, or its id if none is requested."""
+    if not columns:  # matches have other ids than passages, and are in no order
+        return {"_id": _PassageId if has_order else str}
+    if "document_id" not in columns:  # a probe, which may find what another program has written
+        return {"_index": str, "fields": NotRequired[make_object(source_hash=tuple[str])]}
+    fields = make_object(**{name: _COLUMNS[name] for name in columns})
+    return {"fields": fields, **({} if has_order else {"_score": _Score})}
+
+
+def _shape_source(source: Any) -> dict[str, Any]:
+    """Return the parts of a hit that its document is in."""
+    if not source:
+        return {}
+    is_whole = isinstance(source, dict)  # says what is left out
+    parts = {name: _SOURCE[name] for name in (_SOURCE if is_whole else source)}
+    return {"_id": _PassageId, "_source": make_object(keeps_others=is_whole, **parts)}
+
+
+def _shape_aggregations(aggs: Mapping[str, Any]) -> Any:
+    return make_object(**{name: _shape_aggregation(**part) for name, part in aggs.items()})
+
+
+def _shape_aggregation(aggs: Mapping[str, Any] = MappingProxyType({}), **kinds: Any) -> Any:
     ((kind, options),) = kinds.items()
     if kind != "terms":
         return make_object(**_NUMBERS[kind])
-    is_metadata = options["field"].startswith("metadata.")
+    has_types = options["field"].startswith("metadata.")
     bucket = make_object(
-        key=str | bool | int | FiniteFloat if is_metadata else str,
+        key=_Value if has_types else str,
         key_as_string=NotRequired[str],
         doc_count=NonNegativeInt,
-        **{name: _shape_aggregation(**part) for name, part in (aggs or {}).items()},
+        **{name: _shape_aggregation(**part) for name, part in aggs.items()},
     )
     return make_object(buckets=Items[bucket])
 

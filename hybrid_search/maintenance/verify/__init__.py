@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybrid_search.backends.base import Backend, FileBackend
+from hybrid_search.backends.base import Backend, LocalBackend
 from hybrid_search.backends.types import IndexSpec, ListedPassage, Salvage, check_spec
 from hybrid_search.config import DEFAULT_SAMPLE
 from hybrid_search.encoder.base import Encoder
@@ -71,7 +71,7 @@ def verify(
     verification = Verification(index, spec.precision, encoder.info.precision)
     if salvage:
         verification.add_salvage(salvage)
-    if isinstance(backend, FileBackend):
+    if isinstance(backend, LocalBackend):
         for fault in backend.find_file_faults(index, full=full or repair):
             verification.add("", -1, fault, is_mendable=fault.kind == "file" and not repair)
     if repair:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hybrid_search.backends.base import Backend, FileBackend
+from hybrid_search.backends.base import Backend, LocalBackend
 from hybrid_search.backends.turn_layout import build_layout, unpack_word_times
 from hybrid_search.backends.types import (
     DamagedRowError,
@@ -45,7 +45,7 @@ def is_mendable(faults: Sequence[tuple[ListedPassage, Fault]]) -> bool:
 
 def salvage_file(backend: Backend, index: str) -> Salvage | None:
     """Copy what can be read of a damaged file into a new one; None if there is no such damage."""
-    if not isinstance(backend, FileBackend):
+    if not isinstance(backend, LocalBackend):
         return None
     faults = backend.find_file_faults(index, full=True)
     if all(fault.kind != "file" for fault in faults):
