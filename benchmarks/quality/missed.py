@@ -25,7 +25,7 @@ from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_m
 from benchmarks.quality.intent_topics import build_topics
 from benchmarks.quality.judging import choose_as_judge
 from hybrid_search import Topics, connect
-from hybrid_search.topics.judging_run import LEAST_PROBABILITY as LEAST_JUDGED
+from hybrid_search.topics.judging_queue import LEAST_PROBABILITY as LEAST_JUDGED
 from hybrid_search.topics.match_file import Progress
 from hybrid_search.topics.mention_calibration import MentionMap, MentionMaps
 from hybrid_search.topics.missed_mentions import (

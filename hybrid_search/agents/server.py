@@ -18,8 +18,8 @@ import hybrid_search
 from hybrid_search.agents.tools import list_tools
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.errors import HybridSearchError, IndexMissingError
-from hybrid_search.serve.gate import Gate
 from hybrid_search.serve.guard import Guard
+from hybrid_search.serve.limits import Gate
 from hybrid_search.serve.options import ServeOptions
 from hybrid_search.serve.problems import Problem, describe_error, dump_json, is_for_log
 from hybrid_search.serve.server import run_app

@@ -41,10 +41,10 @@ COMMANDS: Mapping[str, CommandEntry] = {
         ),
     ),
     "indexes": CommandEntry(
-        "indexes:indexes", FIRST_STEPS, ("indexes", "indexes --url embedded:FOLDER --json")
+        "index_admin:indexes", FIRST_STEPS, ("indexes", "indexes --url embedded:FOLDER --json")
     ),
     "show": CommandEntry(
-        "show:show",
+        "query:show",
         FIRST_STEPS,
         ("show call-17 --index calls", 'show call-17 --phrase "refund request"'),
     ),
@@ -91,7 +91,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         ("judge --topics topics.yaml", "judge --topics topics.yaml --topic refund --count 20"),
     ),
     "tune": CommandEntry(
-        "tune:tune",
+        "topics:tune",
         TOPICS,
         (
             "tune --topics topics.yaml --judgments judgments.jsonl",
@@ -120,9 +120,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "plan:plan", CARE, ("plan calls.jsonl", "plan calls.jsonl --documents 1000000")
     ),
     "serve": CommandEntry(
-        "serve:serve", SERVICES, ("serve", "serve --host 0.0.0.0 --token-file token")
+        "services:serve", SERVICES, ("serve", "serve --host 0.0.0.0 --token-file token")
     ),
-    "mcp": CommandEntry("mcp:mcp", SERVICES, ("mcp", "mcp --http --port 8080")),
+    "mcp": CommandEntry("services:mcp", SERVICES, ("mcp", "mcp --http --port 8080")),
 }
 """The commands in the order of the help."""
 
@@ -134,7 +134,7 @@ class Commands(Mapping[str, Any]):
     """
 
     def __getitem__(self, name: str) -> Any:
-        return _build_command(name)
+        return build_command(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)
@@ -144,10 +144,11 @@ class Commands(Mapping[str, Any]):
 
 
 @cache
-def _build_command(name: str) -> Any:
+def build_command(name: str, kind: type[Command] = Command) -> Any:
+    """Return a command, as a class of commands has it."""
     entry = COMMANDS[name]
     program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    program.command(name, cls=Command, rich_help_panel=entry.panel, epilog=list_examples(name))(
+    program.command(name, cls=kind, rich_help_panel=entry.panel, epilog=list_examples(name))(
         build_callback(resolve_name(f"{__package__}.{entry.function}"))
     )
     return typer.main.get_command(program)

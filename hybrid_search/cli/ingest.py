@@ -125,7 +125,7 @@ def _tell_what_was_done(index: str, *, profile: bool) -> Iterator[Tally]:
 
 def _print_summary(summary: Summary, index: str, *, profile: bool) -> None:
     """Print the summary, for people on standard error and for programs on standard output."""
-    from hybrid_search.ingest.observe import profile_table
+    from hybrid_search.ingest.summary import format_profile
 
     has_index = summary.documents or summary.skipped
     destination = f"into index {index!r}" if has_index else "and nothing was written"
@@ -138,6 +138,6 @@ def _print_summary(summary: Summary, index: str, *, profile: bool) -> None:
     for line in format_losses(summary):
         logs.log_or_print(line)
     if profile:
-        logs.log_or_print(profile_table.table(summary))
+        logs.log_or_print(format_profile(summary))
     options.print_json(summary.to_dict())
     sys.stdout.flush()

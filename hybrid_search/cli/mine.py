@@ -14,7 +14,7 @@ from hybrid_search.observability import logs
 from hybrid_search.parameters import Parameter
 
 if TYPE_CHECKING:
-    from hybrid_search.cli.report_options import ReportOptions
+    from hybrid_search.cli.mining_outputs import ReportOptions
     from hybrid_search.topics.run import MiningSummary
 
 EXIT_DAMAGED = 1
@@ -93,9 +93,8 @@ def mine(
     error ended the run half-way.
     """
     from hybrid_search.api import connect
-    from hybrid_search.cli.match_upload import open_upload
     from hybrid_search.cli.mining_job import MiningJob
-    from hybrid_search.cli.report_options import ReportOptions
+    from hybrid_search.cli.mining_outputs import ReportOptions, open_upload
     from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
     from hybrid_search.topics.topics import Topics
 
@@ -120,7 +119,7 @@ def mine(
 
 def _check(output: Output, page: "ReportOptions", shard: str | None) -> None:
     """Raise UsageError if options contradict each other."""
-    from hybrid_search.cli.match_upload import check_upload
+    from hybrid_search.cli.mining_outputs import check_upload
     from hybrid_search.topics import match_formats
 
     out, form, to_index = output["out"], output["output_format"], output["to_index"]

@@ -1,4 +1,4 @@
-"""The commands ``query`` and ``best-spans``: find phrases, and show matching words."""
+"""The commands ``query``, ``best-spans`` and ``show``: find phrases, and show matching words."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 import typer
 
 from hybrid_search.cli import options
-from hybrid_search.config import ModelOptions
+from hybrid_search.config import DEFAULT_INDEX, ModelOptions
 from hybrid_search.errors import InputError, UsageError
 from hybrid_search.observability.escapes import blank_controls, escape_json
 from hybrid_search.parameters import check_choice
-from hybrid_search.search.query import PARAMETERS, QueryOptions, SpanOptions
+from hybrid_search.search.query import DOCUMENT_SPANS, PARAMETERS, QueryOptions, SpanOptions
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
@@ -165,3 +165,28 @@ def _show_requests(requests: Sequence[tuple[str, dict[str, Any]]], as_json: bool
         return
     for path, body in requests:
         print(f"POST {path}\n{escape_json(options.format_json(body, indent=2))}\n")
+
+
+def show(
+    document_id: Annotated[
+        str, typer.Argument(metavar="ID", help="The id of the document, as a hit has it.")
+    ],
+    index: options.Index = DEFAULT_INDEX,
+    phrase: Annotated[
+        str | None, typer.Option(help="A phrase, whose best spans are marked.")
+    ] = None,
+    spans: Annotated[int, typer.Option(help="Spans to mark.")] = DOCUMENT_SPANS,
+    *,
+    place: options.Place,
+    as_json: options.Json = False,
+) -> None:
+    """Show a document: its metadata, and its turns with their speakers and times."""
+    from hybrid_search.api import connect
+    from hybrid_search.cli.show_result import show_document
+
+    with connect(**place) as client:
+        view = client.open_document(document_id, phrase, index=index, spans=spans)
+    if as_json:
+        options.print_json(view.to_dict())
+    else:
+        show_document(view)

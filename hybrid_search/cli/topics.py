@@ -1,4 +1,4 @@
-"""The command ``topics``: check a file of topics before mining."""
+"""The commands ``topics`` and ``tune``: check topics, and fit their probabilities to judgments."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hybrid_search.cli import options
-from hybrid_search.config import ModelOptions
+from hybrid_search.config import DEFAULT_INDEX, ModelOptions
 
 if TYPE_CHECKING:
     from hybrid_search.topics.topic_distances import PhrasePair, TopicDistances
+    from hybrid_search.topics.tuning import TunedMap, Tuning
 
 
 class Action(StrEnum):
@@ -45,10 +46,10 @@ def topics(
     if as_json:
         options.print_json({"topics": [row.to_dict() for row in distances]})
     else:
-        _show(distances)
+        _show_distances(distances)
 
 
-def _show(distances: Sequence[TopicDistances]) -> None:
+def _show_distances(distances: Sequence[TopicDistances]) -> None:
     for row in distances:
         collision = "  COLLIDES" if row.collides else ""
         options.print_lines(f"{row.topic}: {row.phrases} phrases{collision}")
@@ -61,3 +62,79 @@ def _show_pair(label: str, pair: PhrasePair | None, *, has_topic: bool) -> None:
     if pair is not None:
         topic = f" ({pair.topic})" if has_topic else ""
         options.print_lines(f"  {label}: {pair.cosine:.3f}  {pair.phrase} | {pair.other}{topic}")
+
+
+BAR_COLUMNS = 20
+"""Length of the bar of a reliability plot if all answers are yes."""
+
+
+def tune(
+    topics: Annotated[Path, typer.Option(help="The file of topics that were judged.")],
+    judgments: Annotated[
+        Path,
+        typer.Option(
+            help='Judgments, one {"topic", "phrase", "id", "start", "end", "text", "answer", '
+            '"model", "at"} a line.'
+        ),
+    ],
+    index: options.Index = DEFAULT_INDEX,
+    *,
+    place: options.Place,
+    as_json: options.Json = False,
+) -> None:
+    """Fit the probabilities of topics to judgments; mine uses them from then on.
+
+    They are written beside the file of topics: topics.tuned.json beside topics.yaml. A topic with
+    at least 20 judgments of both kinds has a map of its own; all others share one that needs as
+    many, and at least 5 of each of three topics.
+    """
+    from hybrid_search.api import connect
+
+    with connect(**place) as client:
+        tuning = client.tune(topics, judgments, index=index)
+    if as_json:
+        options.print_json(tuning.to_dict())
+    else:
+        _show_tuning(tuning)
+
+
+def _show_tuning(tuning: Tuning) -> None:
+    for name, tuned in tuning.topics.items():
+        _show_map(name, tuned)
+    if tuning.others:
+        _show_map("all other topics", tuning.others)
+    else:
+        _show_no_map(tuning)
+
+
+def _show_no_map(tuning: Tuning) -> None:
+    from hybrid_search.topics.tuning import FEWEST, FEWEST_OF_TOPIC, FEWEST_TOPICS
+
+    are_of_few = tuning.judgments >= FEWEST and tuning.judged_topics < FEWEST_TOPICS
+    few = f"about too few topics ({tuning.judged_topics})" if are_of_few else "too few"
+    options.print_lines(
+        f"{tuning.judgments} judgments are {few} for all other topics, which keep the model's "
+        f"map: they need {FEWEST} of both kinds, and at least {FEWEST_OF_TOPIC} of each of "
+        f"{FEWEST_TOPICS} topics"
+    )
+
+
+def _show_map(name: str, tuned: TunedMap) -> None:
+    low, high = tuned.midpoint_interval
+    options.print_lines(
+        f"{name}: {tuned.judgments} judgments ({tuned.mentions} yes), probability 0.5 at score "
+        f"{tuned.midpoint:.3f} ({low:.3f} to {high:.3f}; {tuned.judgments_to_halve} more judgments "
+        f"would halve that), calibration error {tuned.error:.3f}"
+    )
+    options.print_lines("  judged  probability  yes")
+    for count, probability, share in tuned.reliability:
+        bar = "#" * round(BAR_COLUMNS * share)
+        options.print_lines(f"  {count:>6,}  {probability:>11.2f}  {share:<4.2f}  {bar}".rstrip())
+    if tuned.is_chance:
+        options.print_lines(
+            "  the answers hardly go with the score (a yes has the larger one in "
+            f"{tuned.concordance:.2f} of all pairs with a no), so this map is not used: judge more "
+            "of them, or look at the answers and the phrases again"
+        )
+    if tuned.threshold is not None:
+        options.print_lines(f"  threshold for the wanted precision: {tuned.threshold:.3f}")

@@ -494,7 +494,7 @@ class Client:
         >>> queue.choose().topic
         'refund'
         """
-        from hybrid_search.topics.judging_run import build_queue
+        from hybrid_search.topics.judging_queue import build_queue
         from hybrid_search.topics.judgments import read_judgments
 
         path = Path(judgments) if judgments is not None else None

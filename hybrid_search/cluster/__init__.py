@@ -1,4 +1,4 @@
-"""Work on a Ray cluster: `connection` joins one, `allocation` shares it, `actors` do the work.
+"""Work on a Ray cluster: `actors` join one, share it, and do the work.
 
 The executor of ingest encodes in actors, and mining scores in them.
 """

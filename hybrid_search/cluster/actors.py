@@ -10,15 +10,19 @@ its result is there.
 
 from __future__ import annotations
 
+import logging
+import signal
+import threading
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from hybrid_search.cluster.allocation import WorkerAllocation
-from hybrid_search.cluster.connection import import_ray, join_cluster
-from hybrid_search.errors import HybridSearchError, WorkerError
+from hybrid_search import config
+from hybrid_search.encoder.devices import DEVICES
+from hybrid_search.errors import HybridSearchError, MissingExtraError, UsageError, WorkerError
+from hybrid_search.system import install_command
 
 T = TypeVar("T")
 
@@ -172,3 +176,89 @@ class _PendingJob(Generic[T]):
     job: T
     actor: int
     reference: Any
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerAllocation:
+    """The number of workers, their device, and the resources of each."""
+
+    workers: int
+    device: str
+    resources_per_worker: Mapping[str, int]
+
+    @classmethod
+    def from_resources(
+        cls, resources: Mapping[str, float], device: str, workers: int | None
+    ) -> Self:
+        """Return one worker a GPU if the device allows it and the cluster has any, else one a core.
+
+        Args:
+            resources: The cluster's resources, by Ray's names.
+            device: One of `DEVICES`.
+            workers: The number of workers; None for as many as there is room for.
+
+        Raises:
+            UsageError: If the device is unknown, or the cluster has no room for the workers.
+        """
+        if device not in DEVICES:
+            raise UsageError(
+                f"device {device!r} is not one of {', '.join(DEVICES)}: "
+                "the Ray cluster chooses which card a worker has"
+            )
+        gpus = device in ("cuda", "tensorrt") or (device == "auto" and resources.get("GPU", 0) >= 1)
+        kind = "GPU" if gpus else "CPU"
+        available = int(resources.get(kind, 0))
+        count = available if workers is None else workers
+        if not 1 <= count <= available:
+            raise UsageError(
+                f"{max(count, 1)} workers need one {kind} each, but the Ray cluster has "
+                f"{available}: request fewer, or another device"
+            )
+        return cls(
+            count,
+            ("cuda" if device == "auto" else device) if gpus else "cpu",
+            {"num_gpus": 1, "num_cpus": 0} if gpus else {"num_cpus": 1},
+        )
+
+
+def import_ray() -> Any:
+    """Return the library `ray`.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Ray is not installed: {install_command('cpu', 'ray')}, "
+            "or [gpu,ray] on machines with CUDA"
+        ) from error
+    return ray
+
+
+def join_cluster(ray: Any) -> bool:
+    """Join a cluster, unless this process is in one.
+
+    Returns:
+        Whether this process joined it, and has to leave it again.
+
+    Raises:
+        WorkerError: If the cluster cannot be joined.
+    """
+    if ray.is_initialized():
+        return False
+    config.disable_ray_reports()
+    own_handler = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(
+            log_to_driver=False, logging_level=logging.ERROR
+        )  # logs of workers would mix with the results on standard output
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise WorkerError(
+            f"the Ray cluster cannot be joined: {error}. "
+            "Set RAY_ADDRESS to a running cluster, or unset it to start one here"
+        ) from error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, own_handler)  # Ray's handler ends the process at once
+    return True

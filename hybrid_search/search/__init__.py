@@ -7,7 +7,7 @@ values), `pipeline` (all stages in their order), `phrase_vector` (a phrase to it
 `candidates` (retrieve, complete both scores, fuse), `feedback` (a second search with the best spans
 of the first), `fusion` (a package with one module per fusion), `calibration` (the score maps of the
 default fusion), `contents` (one fetch of texts and metadata), `facets` (sort and count),
-`span_content` (words and turns), `hit` (a hit and its spans), `hit_builder`, `refine`, `excerpts`
+`span_content` (words and turns), `hit` (a hit and its spans), `hit_builder`, `excerpts`
 (the sentences around spans, for display), `result_html` and `result_rows` (hits in notebooks, and
 as a table), `result` (the whole answer), `damage` (warnings about skipped passages), `no_hits` (why
 nothing was found). `types` has the frozen types that pass between these stages. `span_search`

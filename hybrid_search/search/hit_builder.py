@@ -12,7 +12,7 @@ import numpy as np
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import BLOCK, Key, OutrankedPassage, Request, StoredPassage
 from hybrid_search.encoder.base import Encoder
-from hybrid_search.search import refine, span_search
+from hybrid_search.search import span_search
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.contents import Contents
 from hybrid_search.search.damage import describe_changed, describe_misplaced
@@ -26,6 +26,7 @@ from hybrid_search.search.types import (
     ScoredPassage,
     ScoreExplainer,
 )
+from hybrid_search.text.types import Floats
 from hybrid_search.text.words import contains_words
 
 SPARE = 2
@@ -186,7 +187,7 @@ class HitBuilder:
         if self.query.min_probability is not None:
             spans = select_likely_spans(list(spans), self.mention_map, self.query.min_probability)
         if self.query.refine == "isolate":
-            spans = refine.isolate(self.encoder, group[0].request.vector, list(spans))
+            spans = isolate(self.encoder, group[0].request.vector, list(spans))
         if has_prior:
             spans = leave_out_weak_spans(spans)
         return list(islice(spans, self.query.spans))
@@ -214,7 +215,7 @@ class HitBuilder:
         count = self.query.spans
         if has_prior:  # some are left out later
             count *= SPARE
-        return max(count, refine.SPANS) if self.query.refine else count
+        return max(count, ISOLATED_SPANS) if self.query.refine else count
 
 
 def select_likely_spans(
@@ -245,3 +246,25 @@ def leave_out_weak_spans(spans: Iterable[Span]) -> Iterator[Span]:
         if words not in words_seen and span.cosine >= least_cosine:
             yield span
         words_seen.add(words)
+
+
+ISOLATED_SPANS = 10
+"""Number of spans per hit that are encoded again."""
+
+
+def isolate(encoder: Encoder, query: Floats, spans: Sequence[Span]) -> list[Span]:
+    """Return `spans` with their cosines when encoded alone, best first.
+
+    `query` is the phrase's unit vector.
+    """
+    encodings = encoder.encode([span.text for span in spans])
+    refined = [
+        replace(span, cosine=_cosine(query, encoding.vectors.sum(axis=0)))
+        for span, encoding in zip(spans, encodings, strict=True)
+    ]
+    return sorted(refined, key=lambda span: (-span.cosine, span.start))
+
+
+def _cosine(query: Floats, vector: Floats) -> float:
+    length = float((vector @ vector) ** 0.5)
+    return float(vector @ query / max(length, 1e-12))

@@ -51,10 +51,10 @@ from hybrid_search.search.calibration import (
 from hybrid_search.search.candidates import Retrieved, fuse, order_page, retrieve
 from hybrid_search.search.contents import fetch_contents
 from hybrid_search.search.feedback import add_feedback
+from hybrid_search.search.no_hits import explain_no_speaker
 from hybrid_search.search.query import DEFAULT_FUSION, Query
 from hybrid_search.search.result import Result
 from hybrid_search.search.span_search import build_span_filter
-from hybrid_search.search.speakers import explain_no_speaker
 from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
 from hybrid_search.text.filters import compile_where
 

@@ -4,8 +4,8 @@ In: requests with the parameters of the Python functions as JSON. Out: their res
 as problem details (RFC 9457), and the inspector, a page in `static`.
 
 Modules in reading order: `options` (address, token, limits), `server` (runs uvicorn), `app` (the
-routes and what they share), `guard` (around every request: host, token, headers, counts), `bodies`
-(read the JSON of a request), `gate` (how many calls run at once, and for how long), `problems`
+routes and what they share), `guard` (around every request: host, token, headers, counts), `limits`
+(what a body may be, how many calls run at once, and for how long), `problems`
 (errors to answers), `signatures` and `openapi` (the description, made from the functions), `mining`
 (the stream of `/v1/mine`), `metrics`. It needs the extra ``serve``.
 

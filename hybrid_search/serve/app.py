@@ -20,10 +20,9 @@ from hybrid_search import api
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.serve import openapi
-from hybrid_search.serve.bodies import JSON_TYPE, read_object
-from hybrid_search.serve.gate import Gate
 from hybrid_search.serve.guard import Guard
 from hybrid_search.serve.judging import Judging
+from hybrid_search.serve.limits import JSON_TYPE, Gate, read_object
 from hybrid_search.serve.metrics import RequestMetrics
 from hybrid_search.serve.mining import stream_matches
 from hybrid_search.serve.options import ServeOptions

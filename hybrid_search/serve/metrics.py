@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hybrid_search.errors import MissingExtraError
-from hybrid_search.serve.gate import Gate
+from hybrid_search.serve.limits import Gate
 from hybrid_search.system import install_command
 
 try:

@@ -11,7 +11,7 @@ from hybrid_search.async_client import AsyncClient
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.parameters import check_text
-from hybrid_search.serve.gate import Gate
+from hybrid_search.serve.limits import Gate
 from hybrid_search.serve.problems import Problem, dump_json
 from hybrid_search.topics.types import MinedBlock
 

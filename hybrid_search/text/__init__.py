@@ -4,7 +4,7 @@ Input: a `Document` of turns, and the token vectors that the encoder returns for
 passages to encode, their `WordCodes`, and the exact cosine of a phrase with every span.
 
 Modules in reading order: `types` (the frozen stage types and the map of all stages), `words` (word
-segmentation), `terms` (the terms of BM25), `passages` (document to passages), `spans` (the
+segmentation), `stems` (the terms of BM25), `passages` (document to passages), `spans` (the
 mathematics of spans), `word_codes` (token vectors to stored codes), `joined_cosines` (of
 many passages at once), `span_filter` (which count),
 `best_passages` (the passages with the nearest spans), `boundaries` (where clauses end),

@@ -12,15 +12,20 @@ from __future__ import annotations
 import hashlib
 import heapq
 import math
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hybrid_search.topics.judgments import Judgment, current_time
 from hybrid_search.topics.logistic import Scores, fit_logistic
 from hybrid_search.topics.match import Match
+from hybrid_search.topics.match_file import Progress
+from hybrid_search.topics.run import MiningSummary, ReportMining
+from hybrid_search.topics.topics import Topics
+from hybrid_search.topics.types import MinedBlock
 
 TARGETS = (0.5, 0.18, 0.5, 0.82)
 """The probabilities near which one question of a topic after the other is asked."""
@@ -229,3 +234,34 @@ def _build_state(matches: Sequence[Match]) -> _TopicState:
 def _inside(probability: float) -> float:
     """Return a probability that has finite odds."""
     return min(max(probability, 1e-9), 1 - 1e-9)
+
+
+LEAST_PROBABILITY = 0.01
+"""Less likely spans are not asked about: nearly all of them are no mentions."""
+
+
+def build_queue(
+    open_blocks: Callable[[Topics], Iterator[MinedBlock]],
+    topics: Topics,
+    judgments: Sequence[Judgment],
+    report: ReportMining | None = None,
+) -> JudgingQueue:
+    """Return the spans to judge, drawn from all with a probability worth asking about.
+
+    Args:
+        open_blocks: Mines topics.
+        topics: The topics; their own thresholds are ignored.
+        judgments: Earlier answers, about these and perhaps other topics.
+        report: Called with the progress.
+    """
+    lowered = [replace(topic, threshold=LEAST_PROBABILITY, precision=None) for topic in topics]
+    started_at = time.monotonic()
+    sample = CandidateSample(judgment.place for judgment in judgments)
+    progress = start = Progress()
+    for block in open_blocks(Topics(tuple(lowered), topics.tuning_file)):
+        for match in block.matches:
+            sample.add(match)
+        progress = progress.add(block, start, 0)
+        if report:
+            report(MiningSummary(progress, 0, time.monotonic() - started_at, topics))
+    return JudgingQueue(sample.list_matches(), judgments)

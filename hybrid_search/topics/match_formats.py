@@ -13,8 +13,7 @@ from pathlib import Path
 
 from hybrid_search.errors import UsageError
 from hybrid_search.observability.escapes import defuse_cell
-from hybrid_search.topics.match import Match
-from hybrid_search.topics.match_rows import flatten
+from hybrid_search.topics.match import Match, flatten
 
 COLUMNS = tuple(Match.__slots__)
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from hybrid_search.errors import MissingExtraError
 from hybrid_search.system import install_command
-from hybrid_search.topics.match import Match
-from hybrid_search.topics.match_rows import flatten, read_rows
+from hybrid_search.topics.match import Match, flatten, read_rows
 
 try:
     import pyarrow as pa

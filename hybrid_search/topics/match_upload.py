@@ -14,8 +14,7 @@ from hybrid_search.search.document_view import DocumentView
 from hybrid_search.text.dates import parse_date
 from hybrid_search.text.filters import leaves
 from hybrid_search.text.values import FORMS
-from hybrid_search.topics.match import Match
-from hybrid_search.topics.match_rows import read_matches
+from hybrid_search.topics.match import Match, read_matches
 from hybrid_search.topics.report.counts import find_date_field
 from hybrid_search.topics.surroundings import Surroundings, read_sentence
 

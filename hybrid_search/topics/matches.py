@@ -43,7 +43,7 @@ class Matches:
 
         UsageError is raised if it cannot be read, or a line is not a match.
         """
-        from hybrid_search.topics.match_rows import read_matches
+        from hybrid_search.topics.match import read_matches
 
         return cls(tuple(read_matches(Path(path))))
 

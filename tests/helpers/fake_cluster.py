@@ -15,7 +15,7 @@ import cbor2
 
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import mappings, passage_codec, scan
-from hybrid_search.backends.server.highlight_markers import CLOSE, OPEN
+from hybrid_search.backends.server.passage_codec import CLOSE, OPEN
 from tests.helpers.fake_script import add_best_spans
 from tests.helpers.fake_server import HELLO, HttpRequest, Reply, make_bulk_response
 from tests.helpers.server_index import GRAPH

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from hybrid_search.client import Client
-from hybrid_search.ingest.cleaning import Cleaning
+from hybrid_search.ingest.cleaning import Cleaning, strip_quotes
 from hybrid_search.ingest.document_parser import parse
 from hybrid_search.ingest.html_text import has_html, strip_html
-from hybrid_search.ingest.quoted_mail import strip_quotes
 from tests.helpers.cli import invoke_cli
 
 TICKETS = Path(__file__).parents[3] / "shared" / "data" / "found" / "tickets.jsonl"

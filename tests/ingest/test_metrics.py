@@ -22,11 +22,9 @@ from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.types import Refusal
 from hybrid_search.errors import ServerError, UsageError
 from hybrid_search.ingest import pipeline
-from hybrid_search.ingest.observe import profile_table
-from hybrid_search.ingest.observe.metrics import PREFIX, serve_metrics
-from hybrid_search.ingest.observe.stall_detector import StallDetector
+from hybrid_search.ingest.observe.metrics import PREFIX, StallDetector, serve_metrics
 from hybrid_search.ingest.options import IngestOptions
-from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.summary import Summary, format_profile
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Entry
 from tests.helpers.cli import invoke_cli
@@ -312,7 +310,7 @@ def test_the_table_says_where_the_time_went() -> None:
         seconds=8.0,
         stages={"read": 1.0, "encode": 8.0, "shape": 0.0, "write": 1.0},
     )
-    assert profile_table.table(summary).splitlines() == [
+    assert format_profile(summary).splitlines() == [
         "stage      seconds  of work   busy",
         "read           1.0      10%    12%",
         "encode         8.0      80%   100%",
@@ -325,7 +323,7 @@ def test_the_table_says_where_the_time_went() -> None:
 
 
 def test_the_table_of_a_run_that_did_nothing() -> None:
-    assert profile_table.table(Summary()).splitlines()[-1] == "0 tokens/s, 0 passages/s"
+    assert format_profile(Summary()).splitlines()[-1] == "0 tokens/s, 0 passages/s"
 
 
 def test_a_reader_of_the_metrics_that_leaves_early_prints_nothing(

@@ -19,7 +19,7 @@ import pytest
 
 from hybrid_search import config, connect, encoder
 from hybrid_search.backends.memory import MemoryBackend
-from hybrid_search.cluster import connection
+from hybrid_search.cluster import actors
 from hybrid_search.cluster.actors import AHEAD, RETRIES
 from hybrid_search.encoder import SHIPPED, Encoder
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError, WorkerError
@@ -163,7 +163,7 @@ def test_a_cluster_that_is_started_reports_only_if_the_user_wants_it(
 ) -> None:
     monkeypatch.setenv(config.RAY_SWITCH, value)
     fake_ray = FakeRay()
-    connection.join_cluster(fake_ray)
+    actors.join_cluster(fake_ray)
     assert fake_ray.reports == result
 
 

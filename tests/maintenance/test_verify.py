@@ -23,7 +23,7 @@ from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.errors import IndexMissingError, ModelError, UsageError
 from hybrid_search.maintenance.verify import Verification, verify
-from hybrid_search.maintenance.verify.even_sample import EvenSample
+from hybrid_search.maintenance.verify.reencode import EvenSample
 from hybrid_search.maintenance.verify.repair import repair_index
 from hybrid_search.maintenance.verify.report import EXACT, INT8
 from hybrid_search.text import word_codes

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hybrid_search.backends.turn_layout import pack_word_times, unpack_word_times
-from hybrid_search.search.span_times import find_times
+from hybrid_search.search.span_content import find_times
 
 WORDS = [(0, 3, 1000, 1200), (4, 9, 1200, 1900), (20, 25, 5000, 5400)]
 TURN = {"turn": 2, "start": 100, "end": 130, "start_ms": 1000, "end_ms": 7000}

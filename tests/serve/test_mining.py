@@ -13,7 +13,7 @@ import pytest
 from hybrid_search import api
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.errors import DamagedIndexError
-from hybrid_search.serve.gate import Gate
+from hybrid_search.serve.limits import Gate
 from hybrid_search.serve.mining import stream_matches
 from hybrid_search.serve.problems import describe_error
 from hybrid_search.topics.match import Match

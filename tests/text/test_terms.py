@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid_search.text.terms import STOP_WORDS, find_words, join_terms, query_terms
+from hybrid_search.text.stems import STOP_WORDS, find_words, join_terms, query_terms
 from hybrid_search.text.words import words
 
 CASES = {

@@ -169,7 +169,7 @@ blocks.BLOCK_PASSAGES = 4
 match_file.CHECKPOINT_SECONDS = 0
 url, path = sys.argv[1:]
 with hybrid_search.connect(url) as client:
-    mine = lambda *, after: client.mine_blocks(TOPICS, after=after)
+    mine = lambda after: client.mine_blocks(TOPICS, after=after)
     with match_file.MatchFile(Path(path), "jsonl", "run") as file:
         print("begun", flush=True)
         run.write_file(mine, file, TOPICS, lambda _: time.sleep(0.02))

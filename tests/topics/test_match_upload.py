@@ -20,8 +20,8 @@ from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import scan
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.match_index import MatchIndex
-from hybrid_search.cli.match_upload import build_reader
-from hybrid_search.topics.match_rows import read_matches
+from hybrid_search.cli.mining_outputs import build_reader
+from hybrid_search.topics.match import read_matches
 from hybrid_search.topics.match_upload import upload_matches
 from tests.helpers.cli import CommandResult, invoke_cli
 from tests.helpers.live_servers import URLS, open_server, remove_new_indexes

@@ -4,8 +4,8 @@ In: entries to write and requests to answer. Out: HTTP requests to one cluster, 
 `backends/types.py`. In reading order:
 
 * `backend` is the `Backend`; `searcher` sends its searches, and `head_cache` remembers heads.
-* `aliases` finds and creates the versioned indexes behind an alias, by the bodies of `mappings`;
-  `mapped_fields` reads the types of metadata fields. `new_index` creates an index late.
+* `aliases` finds and creates the versioned indexes behind an alias, by the bodies of `mappings`,
+  which also reads the types of metadata fields. `new_index` creates an index late.
 * `request_bodies` builds searches, `passage_codec` converts passages to documents and back.
 * `leg_search` sends the searches of both legs, which `legs` builds. `reach` says how far they go,
   by the `index_size`, and `first_pass` what their passages come with: scores by the script of

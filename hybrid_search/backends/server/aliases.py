@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import answers, mapped_fields, mappings
+from hybrid_search.backends.server import answers, mappings
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.shape import OBJECT, ShapeError
@@ -149,7 +149,7 @@ def _describe(
         name,
         alias,
         spec,
-        mapped_fields.read_fields(properties),
+        mappings.read_fields(properties),
         options,
         GraphVectors.from_mapping(vector, spec.dimension),
         has_short_codes="short_codes" in mappings.list_columns(server.engine),

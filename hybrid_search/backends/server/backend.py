@@ -18,7 +18,6 @@ from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import (
     aliases,
-    facets,
     legs,
     new_index,
     passage_codec,
@@ -302,7 +301,7 @@ class ServerBackend:
         """Return for each field how many matching documents have each value."""
         body = request_bodies.facets_body(request, fields)
         answer = self._searcher.search(index, body)
-        return facets.read_counts(answer["aggregations"], fields)
+        return passage_codec.read_facets(answer["aggregations"], fields)
 
     def build_request_bodies(
         self, index: str, request: Request

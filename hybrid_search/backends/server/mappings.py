@@ -1,4 +1,4 @@
-"""Fills in the bodies that create indexes, from ``mappings/ENGINE/*.json``.
+"""Fills in the bodies that create indexes, from ``mappings/ENGINE/*.json``, and reads mappings.
 
 This is the only module that knows where those files are. ``passages.json`` creates an index of
 passages and ``rejected.json`` the index of notes on rejected documents; ``vectors.json`` says, by
@@ -21,6 +21,7 @@ from hybrid_search.backends.server.dialects import DIALECTS, find_dialect
 from hybrid_search.backends.server.dialects.base import Version, format_version
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import UsageError
+from hybrid_search.text.values import FORMS
 
 Row = Mapping[str, Any]
 
@@ -206,3 +207,32 @@ def _is_placeholder(node: Any) -> bool:
 
 def _is_empty(node: Any, values: Mapping[str, Any]) -> bool:
     return _is_placeholder(node) and values[node[1:]] is None
+
+
+TYPES = {"keyword": "string", "double": "number", "long": "number", "boolean": "boolean"}
+"""The types of metadata fields: the server's names and ours."""
+
+
+def read_fields(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Return the metadata fields of an index (dotted name -> type), sorted.
+
+    `properties` are the properties of its mapping. Texts that are dates or numbers have further
+    fields with their values.
+    """
+    fields = _flatten(properties, "metadata")
+    for kind, form in FORMS.items():  # a field with dates among its texts counts as a date field
+        typed_names = (
+            name for name, type_ in _flatten(properties, form).items() if type_ == "number"
+        )
+        fields |= {name: kind for name in typed_names if fields.get(name) in FORMS}
+    return dict(sorted(fields.items()))
+
+
+def _flatten(properties: Mapping[str, Any], name: str) -> dict[str, str]:
+    """Return name and type of all fields in an object of a mapping."""
+    fields: dict[str, str] = {}
+    for inner_name, field in properties.get(name, {}).get("properties", {}).items():
+        fields[inner_name] = TYPES.get(field.get("type", "object"), "object")
+        inner_fields = _flatten({inner_name: field}, inner_name)
+        fields |= {f"{inner_name}.{path}": type_ for path, type_ in inner_fields.items()}
+    return fields

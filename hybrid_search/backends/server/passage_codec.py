@@ -1,9 +1,10 @@
-"""Converts a passage to the document that a server stores, and back."""
+"""Converts a passage to the document that a server stores, and reads hits and facets."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,6 @@ import pybase64
 
 from hybrid_search.backends.server import short_codes
 from hybrid_search.backends.server.graph_vectors import GraphVectors
-from hybrid_search.backends.server.highlight_markers import parse_marks, strip_marks
 from hybrid_search.backends.server.short_codes import ShortCodes
 from hybrid_search.backends.turn_layout import build_layout, read_speakers
 from hybrid_search.backends.types import IndexSpec, Key, PassageContent, StoredPassage
@@ -249,3 +249,52 @@ def read_highlights(hit: Mapping[str, Any]) -> list[tuple[int, int]]:
             "verify"
         )
     return [(start + offset, end + offset) for start, end in parse_marks(marked_text)]
+
+
+OPEN, CLOSE = (f"\ue000{secrets.token_hex(8)}{side}" for side in "([")
+"""The markers before and after a matching word.
+
+They consist of a private-use character and a random number, so that no text contains them by
+chance.
+"""
+
+
+def parse_marks(marked: str) -> list[tuple[int, int]]:
+    """Return start and end of each marked range, in code points of the text without markers."""
+    ranges, position = [], 0
+    for part in marked.split(OPEN):
+        word, close, text_after = part.partition(CLOSE)
+        if close:
+            ranges.append((position, position + len(word)))
+        position += len(word) + len(text_after)
+    return ranges
+
+
+def strip_marks(marked: str) -> str:
+    """Return the text without its markers."""
+    return marked.replace(OPEN, "").replace(CLOSE, "")
+
+
+def read_facets(
+    aggregations: Mapping[str, Any], fields: Sequence[str]
+) -> dict[str, dict[Scalar, int]]:
+    """Return for each field how many documents have each value."""
+    return {
+        name: _count_documents(aggregations[str(number)]["buckets"])
+        for number, name in enumerate(fields)
+    }
+
+
+def _count_documents(buckets: Iterable[Mapping[str, Any]]) -> dict[Scalar, int]:
+    return {_bucket_value(bucket): bucket["documents"]["value"] for bucket in buckets}
+
+
+def _bucket_value(bucket: Mapping[str, Any]) -> Scalar:
+    """Return the value that a bucket counts.
+
+    To a server booleans are numbers, and a string beside them says which they are.
+    """
+    if bucket.get("key_as_string") in ("true", "false"):
+        return bool(bucket["key"])
+    key: Scalar = bucket["key"]
+    return int(key) if isinstance(key, float) and key.is_integer() else key

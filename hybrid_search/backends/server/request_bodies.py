@@ -12,7 +12,7 @@ from typing import Any
 from hybrid_search.backends.server.dialects import find_dialect
 from hybrid_search.backends.server.dialects.base import NearestSpans
 from hybrid_search.backends.server.graph_vectors import GraphVectors, round_vector
-from hybrid_search.backends.server.highlight_markers import CLOSE, OPEN
+from hybrid_search.backends.server.passage_codec import CLOSE, OPEN
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import FACETS, IndexSpec, Request
 from hybrid_search.errors import UsageError

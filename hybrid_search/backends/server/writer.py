@@ -22,7 +22,6 @@ from hybrid_search.backends.server import (
     mappings,
     passage_codec,
     scan,
-    stored_versions,
 )
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.field_types import FieldTypes
@@ -99,13 +98,13 @@ class ServerWriter:
         self._index.check_whole("write to")
         hashes: dict[str, str] = {}
         for start in range(0, len(ids), BATCH_IDS):
-            body = stored_versions.build_versions_body(ids[start : start + BATCH_IDS])
+            body = _build_versions_body(ids[start : start + BATCH_IDS])
             answer = aliases.search(self._server, self._index.name, body)
             buckets = answer["aggregations"]["documents"]["buckets"]
             hashes |= {
                 bucket["key"]: bucket["hashes"]["buckets"][0]["key"]
                 for bucket in buckets
-                if stored_versions.is_complete(bucket)
+                if _is_complete(bucket)
             }
         return hashes
 
@@ -376,3 +375,28 @@ def _check_accepted(outcomes: Iterable[Outcome]) -> None:
                 f"{outcome.action['_id']!r}: {outcome.reason}",
                 outcome.status,
             )
+
+
+def _build_versions_body(ids: Sequence[str]) -> dict[str, Any]:
+    """Return the search that counts the passages of each document by version."""
+    hashes = {
+        "terms": {"field": "source_hash", "size": 2},
+        "aggs": {"passages": {"max": {"field": "passages"}}},
+    }
+    document_terms = {
+        "terms": {"field": "document_id", "size": len(ids)},
+        "aggs": {"hashes": hashes},
+    }
+    return {
+        "size": 0,
+        "query": {"terms": {"document_id": list(ids)}},
+        "aggs": {"documents": document_terms},
+    }
+
+
+def _is_complete(bucket: dict[str, Any]) -> bool:
+    """Return whether a document has all passages of one version, and none of another."""
+    versions = bucket["hashes"]["buckets"]
+    if len(versions) != 1:
+        return False
+    return bool(versions[0]["doc_count"] == versions[0]["passages"]["value"])

@@ -1,6 +1,6 @@
-"""Monitoring of a run: progress, metrics and a time profile from its `Summary`.
+"""Monitoring of a run: progress and metrics from its `Summary`.
 
-`reports` combines reports, `metrics` serves the numbers to Prometheus (an extra), `stall_detector`
-detects a run without progress, `profile_table` shows where the time went. To add a kind of
-monitoring, write a `Report` (`hybrid_search.ingest.options`) in a module of its own.
+`reports` combines reports, `metrics` detects a run without progress, and serves the numbers to
+Prometheus (an extra). To add a kind of monitoring, write a `Report`
+(`hybrid_search.ingest.options`) in a module of its own.
 """

@@ -51,8 +51,7 @@ def serve_reports(port: int | None, host: str) -> Iterator[Report]:
     if port is None:
         yield ignore_report
         return
-    from hybrid_search.ingest.observe.metrics import serve_metrics
-    from hybrid_search.ingest.observe.stall_detector import StallDetector
+    from hybrid_search.ingest.observe.metrics import StallDetector, serve_metrics
 
     detector = StallDetector()
     with serve_metrics(detector, host, port) as bound_port:

@@ -21,7 +21,7 @@ from functools import partial
 
 from hybrid_search.config import Settings
 from hybrid_search.errors import UsageError
-from hybrid_search.maintenance.doctor import embedded, machine, model, server
+from hybrid_search.maintenance.doctor import machine, model, server
 from hybrid_search.maintenance.doctor.check import Check, attempt, problem
 
 __all__ = ["Check", "examine"]
@@ -70,7 +70,7 @@ def _store_checks(settings: Settings, index: str) -> Sequence[tuple[str, Checks]
         return (("server", partial(server.checks, settings, index)),)
     if scheme == "embedded":
         return (
-            ("store", partial(embedded.checks, path)),
+            ("store", partial(machine.store, path)),
             ("index", partial(model.index, settings, index)),
         )
     return (("index", partial(model.index, settings, index)),)

@@ -5,8 +5,7 @@ and counted; a sample of the documents is encoded again and compared. Nothing is
 repair is asked for. In reading order:
 
     completeness    faults that the list of a document's passages shows
-    even_sample     an even sample of a stream of unknown length
-    reencode        a document put together from its passages, encoded again, and compared
+    reencode        an even sample; a document put together from its passages, and compared
     repair          segments made again, and documents encoded again from their stored text
     report          the findings, their remedies, and how far two encodings may differ
 
@@ -23,8 +22,7 @@ from hybrid_search.config import DEFAULT_SAMPLE
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.maintenance.verify.completeness import find_faults, group_by_document
-from hybrid_search.maintenance.verify.even_sample import EvenSample
-from hybrid_search.maintenance.verify.reencode import compare_document
+from hybrid_search.maintenance.verify.reencode import EvenSample, compare_document
 from hybrid_search.maintenance.verify.repair import is_mendable, repair_index, salvage_file
 from hybrid_search.maintenance.verify.report import Verification
 

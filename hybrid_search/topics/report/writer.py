@@ -14,8 +14,7 @@ from hybrid_search.ingest.shards import Shard
 from hybrid_search.private_files import replace_file
 from hybrid_search.search.document_view import DocumentView
 from hybrid_search.text.name_lists import list_names
-from hybrid_search.topics.match import Match
-from hybrid_search.topics.match_rows import read_matches
+from hybrid_search.topics.match import Match, read_matches
 from hybrid_search.topics.report.counts import (
     MatchCounts,
     ValueCounts,
