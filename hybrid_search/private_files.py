@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
@@ -65,12 +64,6 @@ def write_all(file: FileIO, data: bytes) -> None:
 def flush_to_disk(file: FileIO) -> None:
     """Wait until what was written to `file` is on the disk."""
     os.fsync(file.fileno())
-
-
-def create_empty_file(path: Path) -> None:
-    """Create an empty file, unless there is something at `path`."""
-    with suppress(FileExistsError):
-        os.close(_open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
 
 def open_lock_file(path: Path) -> int:

@@ -38,18 +38,18 @@ class MiningJob:
         """Write the matches to a file or standard output, and return a summary."""
         content = self._digest()
         mark = begin_mark(self.client.backend, self.index, content)
-        start = find_start(since, mark, self.client.backend, self.index)
+        position, written_since = find_start(since, mark, self.client.backend, self.index)
 
         def open_blocks(after: Position) -> Iterator[MinedBlock]:
             return self.client.mine_blocks(
                 self.topics,
                 index=self.index,
-                after=start.position if after is None else after,
+                after=position if after is None else after,
                 shard=self.shard,
                 engine=self.engine,
                 workers=self.workers,
                 feedback=self.feedback,
-                written_since=start.written_since,
+                written_since=written_since,
                 count_unlikely=True,
             )
 
@@ -57,7 +57,7 @@ class MiningJob:
             if out is None:
                 write = _write_csv if self.output_format == "csv" else _write_jsonl
                 return run.write_stream(open_blocks, write, self.output_format, self.topics, report)
-            first = start.written_since or start.position
+            first = written_since or position
             run_key = run.make_run_key(self.topics, content, first, self.client, self.output_format)
             with MatchFile(out, self.output_format, run_key) as file:
                 summary = run.write_file(open_blocks, file, self.topics, report)

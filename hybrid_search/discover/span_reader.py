@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import DamagedRowError, Key, PassageContent, ScannedPassage
+from hybrid_search.backends.types import Key, PassageContent, ScannedPassage
 from hybrid_search.discover.types import ChosenSpans, Occurrence
-from hybrid_search.search.span_content import parse_layout, read_turns
+from hybrid_search.search.span_content import parse_layout, parse_metadata, read_turns
 from hybrid_search.text.filters import Condition, matches_condition
 
 
@@ -83,12 +82,7 @@ class SpanReader:
     def _is_wanted(self, document_id: str, content: PassageContent) -> bool:
         if not self.conditions:
             return True
-        try:
-            metadata = json.loads(content.metadata)
-        except (ValueError, RecursionError):
-            metadata = None
-        if not isinstance(metadata, dict):
-            raise DamagedRowError(self.index, document_id, "the metadata")
+        metadata = parse_metadata(self.index, document_id, content)
         return all(
             matches_condition(condition, document_id, metadata) for condition in self.conditions
         )

@@ -39,8 +39,7 @@ def encode_blocks(
             summary.tokens += _count_tokens(results)
             remaining = iter(results)
             yield [
-                EncodedPassage(prepared, [next(remaining) for _ in prepared.passage.parts])
-                for prepared in block
+                (prepared, [next(remaining) for _ in prepared.passage.parts]) for prepared in block
             ]
 
 

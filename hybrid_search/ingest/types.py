@@ -54,27 +54,8 @@ class PreparedPassage:
         return self.passage.ordinal == self.passages - 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedPassage:
-    """A passage with the encoding or error of each of its parts."""
+EncodedPassage = tuple[PreparedPassage, list[EncodingOrError]]
+"""A passage with the encoding or error of each of its parts."""
 
-    prepared: PreparedPassage
-    results: list[EncodingOrError]
-
-    @property
-    def error(self) -> InputError | None:
-        """Return the first error among the parts, None if all were encoded."""
-        return next((result for result in self.results if isinstance(result, InputError)), None)
-
-    @property
-    def encodings(self) -> list[Encoding]:
-        """Return the encodings of the parts that could be encoded."""
-        return [result for result in self.results if isinstance(result, Encoding)]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ShapedPassage:
-    """A passage with its entry for the writer, or with the encoder's error."""
-
-    prepared: PreparedPassage
-    content: Entry | InputError
+ShapedPassage = tuple[PreparedPassage, Entry | InputError]
+"""A passage with its entry for the writer, or with the encoder's error."""

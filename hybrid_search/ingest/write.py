@@ -62,7 +62,7 @@ class WriteStage:
 
     def write_block(self, block: Sequence[ShapedPassage]) -> None:
         """Write the passages of `block`, except those of refused documents."""
-        passages = [(self._follow(shaped.prepared.parsed), shaped.content) for shaped in block]
+        passages = [(self._follow(prepared.parsed), content) for prepared, content in block]
         for document, content in passages:
             if isinstance(content, InputError):
                 self._refuse(document, str(content), content.detail)
@@ -74,7 +74,7 @@ class WriteStage:
         committed = self._write_entries(entries)
         self.summary.failed = self.rejects.count
         self.note_rejects()
-        last = block[-1].prepared
+        last, _ = block[-1]
         if self.checkpoint:
             self.checkpoint.note(
                 last.parsed.line, committed, complete=last.is_last, rejects=self.rejects

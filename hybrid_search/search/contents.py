@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import (
-    DamagedRowError,
     Fault,
     Key,
     PassageContent,
     StoredPassage,
 )
 from hybrid_search.search.query import Query
+from hybrid_search.search.span_content import parse_metadata
 from hybrid_search.search.types import Group
 from hybrid_search.text.filters import ID, Scalar, leaves
 
@@ -39,18 +38,13 @@ class Contents:
         return self.by_key[key]
 
     def parse_metadata(self, passage: StoredPassage) -> dict[str, Any]:
-        """Return the metadata of a passage's document, parsed once; empty without the passage.
-
-        Raises:
-            DamagedRowError: If the metadata is damaged.
-        """
+        """Return the metadata of a passage's document, parsed once; empty without the passage."""
         key = passage.key
         if key not in self._metadata:
             content = self.by_key.get(key)
-            metadata = _parse_object(content.metadata) if content else {}
-            if metadata is None:
-                raise DamagedRowError(self.index, passage.document_id, "the metadata")
-            self._metadata[key] = metadata
+            self._metadata[key] = (
+                parse_metadata(self.index, passage.document_id, content) if content else {}
+            )
         return self._metadata[key]
 
     def field_values(self, group: Group, name: str) -> set[Scalar]:
@@ -60,15 +54,6 @@ class Contents:
             return {best.document_id}
         metadata = leaves(self.parse_metadata(best))
         return {value for path, _, value in metadata if path == name and value is not None}
-
-
-def _parse_object(text: str) -> dict[str, Any] | None:
-    """Parse a JSON object; return None if `text` is not one."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def fetch_contents(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from hybrid_search.backends.turn_layout import unpack_word_times
-from hybrid_search.backends.types import PassageContent
+from hybrid_search.backends.types import DamagedRowError, PassageContent
 from hybrid_search.search.hit import Span, TurnPlace
 from hybrid_search.search.types import Place
 
@@ -42,6 +42,21 @@ def parse_layout(content: PassageContent) -> list[Any]:
     except (ValueError, TypeError, RecursionError):  # an edited row may hold any type
         return []
     return layout if isinstance(layout, list) else []
+
+
+def parse_metadata(index: str, document_id: str, content: PassageContent) -> dict[str, Any]:
+    """Return the metadata of a passage's document.
+
+    Raises:
+        DamagedRowError: If it is damaged.
+    """
+    try:
+        metadata = json.loads(content.metadata)
+    except (ValueError, RecursionError):
+        metadata = None
+    if not isinstance(metadata, dict):
+        raise DamagedRowError(index, document_id, "the metadata")
+    return metadata
 
 
 def find_turn(

@@ -135,27 +135,39 @@ def list_mining_parameters() -> dict[str, Schema]:
     return {"topics": topics, "index": list_query_parameters()["index"]}
 
 
+def _describe_call(
+    name: str, summary: str, answer: Schema, problems: tuple[int, ...] = READ_PROBLEMS, **more: Any
+) -> Schema:
+    """Return the description of a call; the `answer` is that of status 200."""
+    problem = {"content": {PROBLEM_TYPE: {"schema": _refer("Problem")}}}
+    responses = {str(status): {"description": PROBLEMS[status], **problem} for status in problems}
+    calls = {"operationId": name, "summary": summary, "responses": {"200": answer, **responses}}
+    return {**calls, **more}
+
+
 def _describe_query() -> Schema:
     example = {"phrase": "refund request", "index": "calls", "alpha": 0.5, "size": 3}
     body = _describe_body(list_query_parameters(), ["phrase"], example)
-    return {
-        "operationId": "query",
-        "summary": "Find a phrase, or the best of several, in an index.",
-        "requestBody": body,
-        "responses": _list_responses(_refer("Result"), (*BODY_PROBLEMS, *READ_PROBLEMS)),
-    }
+    return _describe_call(
+        "query",
+        "Find a phrase, or the best of several, in an index.",
+        _describe_answer(_refer("Result")),
+        (*BODY_PROBLEMS, *READ_PROBLEMS),
+        requestBody=body,
+    )
 
 
 def _describe_best_spans() -> Schema:
     example = {"phrase": "refund request", "text": "I bought it here. I want my money back."}
     body = _describe_body(describe_parameters(api.best_spans), ["phrase", "text"], example)
     answer = _describe_object({"spans": {"type": "array", "items": _refer("Span")}})
-    return {
-        "operationId": "bestSpans",
-        "summary": "Find the best spans of one text; no index is used.",
-        "requestBody": body,
-        "responses": _list_responses(answer, (*BODY_PROBLEMS, *READ_PROBLEMS)),
-    }
+    return _describe_call(
+        "bestSpans",
+        "Find the best spans of one text; no index is used.",
+        _describe_answer(answer),
+        (*BODY_PROBLEMS, *READ_PROBLEMS),
+        requestBody=body,
+    )
 
 
 def _describe_mining() -> Schema:
@@ -163,19 +175,18 @@ def _describe_mining() -> Schema:
     body = _describe_body(
         list_mining_parameters(), ["topics"], {"topics": [topic], "index": "calls"}
     )
-    responses = _list_responses({}, (*BODY_PROBLEMS, *READ_PROBLEMS))
-    match = {"schema": _refer("Match")}
-    responses["200"] = {
+    answer = {
         "description": "A match a line, in the order of the documents. If the search fails half-way"
         " the last line is a Problem.",
-        "content": {JSON_LINES_TYPE: match},
+        "content": {JSON_LINES_TYPE: {"schema": _refer("Match")}},
     }
-    return {
-        "operationId": "mine",
-        "summary": "Find the mentions of some topics in an index.",
-        "requestBody": body,
-        "responses": responses,
-    }
+    return _describe_call(
+        "mine",
+        "Find the mentions of some topics in an index.",
+        answer,
+        (*BODY_PROBLEMS, *READ_PROBLEMS),
+        requestBody=body,
+    )
 
 
 def _describe_document() -> Schema:
@@ -187,12 +198,12 @@ def _describe_document() -> Schema:
         "example": EXAMPLE_DOCUMENT,
         "description": "The id of the document, as a hit has it.",
     }
-    return {
-        "operationId": "openDocument",
-        "summary": "Read a whole document, with the scores of its words under a phrase.",
-        "parameters": [path, *map(_describe_parameter, list_document_parameters().items())],
-        "responses": _list_responses(_refer("DocumentView"), READ_PROBLEMS),
-    }
+    return _describe_call(
+        "openDocument",
+        "Read a whole document, with the scores of its words under a phrase.",
+        _describe_answer(_refer("DocumentView")),
+        parameters=[path, *map(_describe_parameter, list_document_parameters().items())],
+    )
 
 
 def _describe_parameter(item: tuple[str, Schema]) -> Schema:
@@ -210,20 +221,21 @@ def _describe_indexes() -> Schema:
     answer = _describe_object(
         {"indexes": {"type": "array", "items": _refer("Index")}, "judgments": {"type": "boolean"}}
     )
-    return {
-        "operationId": "indexes",
-        "summary": "List the indexes with their numbers, fields and models.",
-        "responses": _list_responses(answer, (400, 401, 421, 429, 500, 502, 503)),
-    }
+    return _describe_call(
+        "indexes",
+        "List the indexes with their numbers, fields and models.",
+        _describe_answer(answer),
+        (400, 401, 421, 429, 500, 502, 503),
+    )
 
 
 def _describe_judgments() -> Schema:
     answer = _describe_object({"judgments": {"type": "array", "items": _refer("Judgment")}})
-    return {
-        "operationId": "judgments",
-        "summary": "List what people said of spans; 404 unless the service takes judgments.",
-        "responses": _list_responses(answer, READ_PROBLEMS),
-    }
+    return _describe_call(
+        "judgments",
+        "List what people said of spans; 404 unless the service takes judgments.",
+        _describe_answer(answer),
+    )
 
 
 def _describe_judging() -> Schema:
@@ -235,32 +247,33 @@ def _describe_judging() -> Schema:
         "text": "Could you just put the money back on my card instead",
         "answer": "yes",
     }
-    return {
-        "operationId": "judge",
-        "summary": "Say of a span whether it is what the phrase means.",
-        "requestBody": _describe_content(BODY.json_schema(), example),
-        "responses": _list_responses(_refer("Judgment"), (*BODY_PROBLEMS, *READ_PROBLEMS)),
-    }
+    return _describe_call(
+        "judge",
+        "Say of a span whether it is what the phrase means.",
+        _describe_answer(_refer("Judgment")),
+        (*BODY_PROBLEMS, *READ_PROBLEMS),
+        requestBody=_describe_content(BODY.json_schema(), example),
+    )
 
 
 def _describe_health() -> Schema:
     answer = _describe_object({"status": {"const": "ok"}, "version": {"type": "string"}})
-    return {
-        "operationId": "health",
-        "summary": "Tell that the service runs.",
-        "security": [],
-        "responses": _list_responses(answer, (400, 421)),
-    }
+    return _describe_call(
+        "health",
+        "Tell that the service runs.",
+        _describe_answer(answer),
+        (400, 421),
+        security=[],
+    )
 
 
 def _describe_metrics() -> Schema:
-    responses = _list_responses({}, (400, 401, 421))
-    content = {"text/plain": {"schema": {"type": "string"}}}
-    return {
-        "operationId": "metrics",
-        "summary": "List requests by route and status and their seconds, as Prometheus reads them.",
-        "responses": {**responses, "200": {"description": "The numbers.", "content": content}},
+    answer = {
+        "description": "The numbers.",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
     }
+    summary = "List requests by route and status and their seconds, as Prometheus reads them."
+    return _describe_call("metrics", summary, answer, (400, 401, 421))
 
 
 def _describe_body(properties: dict[str, Schema], required: list[str], example: Any) -> Schema:
@@ -283,11 +296,8 @@ def _describe_object(properties: dict[str, Schema]) -> Schema:
     }
 
 
-def _list_responses(schema: Schema, statuses: tuple[int, ...]) -> Schema:
-    problem = {"content": {PROBLEM_TYPE: {"schema": _refer("Problem")}}}
-    problems = {str(status): {"description": PROBLEMS[status], **problem} for status in statuses}
-    content = {"application/json": {"schema": schema}}
-    return {"200": {"description": "The answer.", "content": content}, **problems}
+def _describe_answer(schema: Schema) -> Schema:
+    return {"description": "The answer.", "content": {"application/json": {"schema": schema}}}
 
 
 def _refer(name: str) -> Schema:

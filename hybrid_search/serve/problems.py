@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -39,27 +38,20 @@ _ADDRESS = re.compile(r"[\w+.-]+://[^\s'\"),;]*")
 """A URL in a message: it may name the server that holds the indexes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The status of an error, and the text shown instead of its message, if that is hidden."""
-
-    status: int
-    detail: str | None = None
-
-
-ANSWERS: dict[type[HybridSearchError], Answer] = {
-    UsageError: Answer(422),
-    InputError: Answer(422),
-    DocumentMissingError: Answer(404),
-    IndexMissingError: Answer(404, "there is no index of this name: GET /v1/indexes lists all"),
-    ModelError: Answer(
-        409, "the index was written with a model that this service lacks: its log says which"
+ANSWERS: dict[type[HybridSearchError], tuple[int, str | None]] = {
+    UsageError: (422, None),
+    InputError: (422, None),
+    DocumentMissingError: (404, None),
+    IndexMissingError: (404, "there is no index of this name: GET /v1/indexes lists all"),
+    ModelError: (
+        409,
+        "the index was written with a model that this service lacks: its log says which",
     ),
-    DamagedIndexError: Answer(500, "the index is damaged: hybrid-search verify says what to do"),
-    IndexBusyError: Answer(503, "the index is being written: ask again"),
-    AccessError: Answer(502, "the store of the indexes refused the login of this service"),
-    ServerError: Answer(502, "the store of the indexes did not answer as it should"),
-    HybridSearchError: Answer(500, "the service cannot answer: its log says why"),
+    DamagedIndexError: (500, "the index is damaged: hybrid-search verify says what to do"),
+    IndexBusyError: (503, "the index is being written: ask again"),
+    AccessError: (502, "the store of the indexes refused the login of this service"),
+    ServerError: (502, "the store of the indexes did not answer as it should"),
+    HybridSearchError: (500, "the service cannot answer: its log says why"),
 }
 """The answer to each class of errors; any other class has that of its base."""
 
@@ -104,12 +96,10 @@ def describe_error(error: HybridSearchError, hidden: str) -> Problem:
         hidden: A text that must not be in the answer: where the indexes are.
     """
     kind = next(kind for kind in type(error).__mro__ if kind in ANSWERS)
-    answer = ANSWERS[kind]
-    status = answer.status
+    status, detail = ANSWERS[kind]
     if isinstance(error, ServerError) and error.status in (0, 429, 503):
         status = 503  # it is away or busy, which passes
-    detail = answer.detail or hide_places(str(error), hidden)
-    return Problem(status, detail, type(error).__name__)
+    return Problem(status, detail or hide_places(str(error), hidden), type(error).__name__)
 
 
 def is_for_log(problem: Problem) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import DamagedRowError, Key, PassageContent, ScannedPassage
-from hybrid_search.search.span_content import build_span, find_turn, parse_layout
+from hybrid_search.backends.types import Key, PassageContent, ScannedPassage
+from hybrid_search.search.span_content import build_span, find_turn, parse_layout, parse_metadata
 from hybrid_search.search.types import Place
 from hybrid_search.text.filters import Condition, matches_condition
 from hybrid_search.topics.match import Match
@@ -61,7 +60,7 @@ class MatchBuilder:
                 matches.append(None)
                 continue
             if passage.key not in metadata:
-                metadata[passage.key] = self._parse_metadata(passage, content)
+                metadata[passage.key] = parse_metadata(self.index, passage.document_id, content)
             matches.append(self._build_match(mention, passage, content, metadata[passage.key]))
         return matches
 
@@ -106,12 +105,3 @@ class MatchBuilder:
             model=self.model,
             times=span.times,
         )
-
-    def _parse_metadata(self, passage: ScannedPassage, content: PassageContent) -> dict[str, Any]:
-        try:
-            metadata = json.loads(content.metadata)
-        except (ValueError, RecursionError):
-            metadata = None
-        if not isinstance(metadata, dict):
-            raise DamagedRowError(self.index, passage.document_id, "the metadata")
-        return metadata

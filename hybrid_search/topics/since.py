@@ -37,17 +37,8 @@ class RunMark:
     position: Position
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Which documents a run leaves out.
-
-    Attributes:
-        position: Those up to this position; None for none.
-        written_since: Those that were written before this time; None for none.
-    """
-
-    position: Position = None
-    written_since: datetime | None = None
+Start = tuple[Position, datetime | None]
+"""Which documents a run leaves out: those up to a position, or from before a time."""
 
 
 def find_start(since: str | None, mark: RunMark | None, backend: Backend, index: str) -> Start:
@@ -63,7 +54,7 @@ def find_start(since: str | None, mark: RunMark | None, backend: Backend, index:
         UsageError: If the store cannot tell what was written since.
     """
     if since is None:
-        return Start()
+        return None, None
     time = None if Path(since).exists() else parse_time(since)
     if isinstance(backend, RemoteBackend):
         if time is None:
@@ -72,13 +63,13 @@ def find_start(since: str | None, mark: RunMark | None, backend: Backend, index:
                 "documents are new: give the time at which the earlier run began, as "
                 "2026-01-31T09:00"
             )
-        return Start(written_since=time)
+        return None, time
     if time:
         raise UsageError(
             f"--since {since} is a time, and only a server knows when documents were written: "
             "give the --out of an earlier run on this index"
         )
-    return Start(read_position(Path(since), mark, index))
+    return read_position(Path(since), mark, index), None
 
 
 def parse_time(text: str) -> datetime | None:

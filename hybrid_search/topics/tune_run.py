@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -82,23 +81,15 @@ def tune_topics(
 
 
 def _fit(
-    topics: Topics, scored: Sequence[ScoredJudgment], model: str, usual_slope: float
+    topics: Topics, scored: Sequence[tuple[Judgment, float]], model: str, usual_slope: float
 ) -> Tuning:
     scores: dict[str, Scores] = {}
     labels: dict[str, Labels] = {}
     for topic in topics:
-        rows = [row for row in scored if row.judgment.topic == topic.name]
-        scores[topic.name] = np.array([row.score for row in rows], dtype=np.float64)
-        labels[topic.name] = np.array([row.judgment.is_mention for row in rows], dtype=np.bool_)
+        rows = [row for row in scored if row[0].topic == topic.name]
+        scores[topic.name] = np.array([score for _, score in rows], dtype=np.float64)
+        labels[topic.name] = np.array([judgment.is_mention for judgment, _ in rows], dtype=np.bool_)
     return tune(list(topics), scores, labels, model, usual_slope)
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredJudgment:
-    """A judgment with the score of its span: the best cosine of a meant phrase, and the prior."""
-
-    judgment: Judgment
-    score: float
 
 
 def score_judgments(
@@ -106,7 +97,7 @@ def score_judgments(
     judgments: Sequence[Judgment],
     matrix: TopicMatrix,
     prior: SpanPrior | None,
-) -> Iterator[ScoredJudgment]:
+) -> Iterator[tuple[Judgment, float]]:
     """Yield the judgments whose spans are in these passages, each once, with their scores.
 
     Args:
@@ -124,7 +115,7 @@ def score_judgments(
             if number is not None:
                 waiting[passage.document_id].discard(judgment)
                 score = _score_span(passage, number, judgment.topic, matrix, prior)
-                yield ScoredJudgment(judgment, score)
+                yield judgment, score
 
 
 def find_span(passage: ScannedPassage, start: int, end: int) -> int | None:

@@ -113,7 +113,7 @@ def index_fields(engine: str, index: str) -> set[str]:
     spec = IndexSpec("mini", "0123abcd", 4, "int8", "turn", "6/1")
     body = {
         "calls": mappings.index_body(engine, spec, IndexOptions(), (9, 9, 9)),
-        "calls-rejected": mappings.rejected_body(engine),
+        "calls-rejected": mappings.notes_body("rejected", engine),
     }[index]
     return set(_flatten_field_names(body["mappings"]["properties"], ""))
 
@@ -505,7 +505,7 @@ def filled_server(request: pytest.FixtureRequest) -> Iterator[FilledServer]:
         with (
             live_servers.scratch_index(server, body) as index,
             live_servers.scratch_index(
-                server, mappings.rejected_body(server.engine, options)
+                server, mappings.notes_body("rejected", server.engine, options)
             ) as rejects_index,
         ):
             index_documents(server, index, passages())

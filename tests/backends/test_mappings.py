@@ -239,9 +239,9 @@ def test_a_server_of_another_kind_is_an_error_that_names_those_there_are(engine:
     with pytest.raises(UsageError, match="opensearch or elasticsearch"):
         mappings.index_body(engine, SPEC, IndexOptions(), (9, 9, 9))
     with pytest.raises(UsageError, match="opensearch or elasticsearch"):
-        mappings.rejected_body(engine)
+        mappings.notes_body("rejected", engine)
     with pytest.raises(UsageError, match="opensearch or elasticsearch"):
-        mappings.matches_body(engine)
+        mappings.notes_body("matches", engine)
 
 
 def test_a_body_may_be_changed_without_harm_to_the_next() -> None:
@@ -252,15 +252,12 @@ def test_a_body_may_be_changed_without_harm_to_the_next() -> None:
 @pytest.mark.parametrize("engine", DIALECTS)
 def test_notes_on_refused_documents_have_no_place_for_the_document(engine: str) -> None:
     """A rejected document may be private; the rejects file on the worker's disk has it."""
-    body = mappings.rejected_body(engine, IndexOptions(replicas=0))
-    assert (
-        set(body["mappings"]["properties"])
-        == set(mappings.REJECTED_FIELDS)
-        == {"index", "at", "source", "line", "reason", "document_id"}
-    )
+    body = mappings.notes_body("rejected", engine, IndexOptions(replicas=0))
+    fields = {"index", "at", "source", "line", "reason", "document_id"}
+    assert set(body["mappings"]["properties"]) == fields
     assert body["mappings"]["dynamic"] == "strict"
     assert body["settings"]["index"] == {"number_of_shards": 1, "number_of_replicas": 0}
-    assert mappings.rejected_body(engine)["settings"]["index"] == {"number_of_shards": 1}
+    assert mappings.notes_body("rejected", engine)["settings"]["index"] == {"number_of_shards": 1}
 
 
 @pytest.mark.parametrize("engine", DIALECTS)
@@ -270,7 +267,7 @@ def test_a_note_is_taken_however_long_what_it_names_is(engine: str) -> None:
     An id of that length may be the very reason of a refusal.
     """
     bytes_ = 4  # of a code point, at most
-    fields = mappings.rejected_body(engine)["mappings"]["properties"]
+    fields = mappings.notes_body("rejected", engine)["mappings"]["properties"]
     assert all(bytes_ * fields[name]["ignore_above"] <= 32766 for name in ("source", "document_id"))
     assert bytes_ * fields["reason"]["fields"]["keyword"]["ignore_above"] <= 32766
 
@@ -754,8 +751,9 @@ def test_a_note_on_a_refusal_is_taken_whatever_its_length(server: Server) -> Non
         "reason": "r" * 40_000,
         "document_id": "i" * 40_000,
     }
-    assert set(note) == set(mappings.REJECTED_FIELDS)
+    body = mappings.notes_body("rejected", server.engine, STANDARD)
+    assert set(note) == set(body["mappings"]["properties"])
     with live_servers.scratch_index(
-        server, mappings.rejected_body(server.engine, STANDARD)
+        server, mappings.notes_body("rejected", server.engine, STANDARD)
     ) as index:
         assert server.request("PUT", f"/{index}/_doc/1", body=note)["result"] == "created"

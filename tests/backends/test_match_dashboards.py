@@ -79,7 +79,7 @@ def list_fields(node: Any) -> Iterator[str]:
 
 
 def index_fields(engine: str) -> set[str]:
-    properties = mappings.matches_body(engine)["mappings"]["properties"]
+    properties = mappings.notes_body("matches", engine)["mappings"]["properties"]
     return {*properties, "text.keyword"}
 
 
@@ -193,7 +193,7 @@ def make_documents(mentions: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, An
 def filled_index(request: pytest.FixtureRequest) -> Iterator[tuple[Server, str]]:
     options = IndexOptions(replicas=0)
     with live_servers.open_server(request.param) as server:
-        body = mappings.matches_body(server.engine, options)
+        body = mappings.notes_body("matches", server.engine, options)
         with live_servers.scratch_index(server, body) as index:
             index_documents(server, index, make_documents(MENTIONS))
             yield server, index
@@ -275,7 +275,7 @@ def risen_indexes(request: pytest.FixtureRequest) -> Iterator[tuple[Server, dict
     """An index of matches, and one of the calls that they are in."""
     options = IndexOptions(replicas=0, analyzer="standard")
     with live_servers.open_server(request.param) as server:
-        matches_body = mappings.matches_body(server.engine, options)
+        matches_body = mappings.notes_body("matches", server.engine, options)
         calls_body = mappings.index_body(server.engine, make_spec(), options, server.version)
         with (
             live_servers.scratch_index(server, matches_body) as matches,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server.dialects import DIALECTS, find_dialect
+from hybrid_search.backends.server.dialects import find_dialect
 from hybrid_search.backends.server.dialects.base import Version, format_version
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import UsageError
@@ -54,25 +54,13 @@ def index_body(
     return filled
 
 
-def rejected_body(engine: str, options: IndexOptions | None = None) -> dict[str, Any]:
-    """Return the body of the request that creates an index of notes on rejected documents.
+def notes_body(name: str, engine: str, options: IndexOptions | None = None) -> dict[str, Any]:
+    """Return the body of the request that creates an index of ``rejected`` notes or ``matches``.
 
     Raises UsageError if the engine is unknown.
     """
-    filled: dict[str, Any] = _fill(
-        _read(engine, "rejected"), {"replicas": (options or IndexOptions()).replicas}
-    )
-    return filled
-
-
-def matches_body(engine: str, options: IndexOptions | None = None) -> dict[str, Any]:
-    """Return the body of the request that creates an index of matches.
-
-    Raises UsageError if the engine is unknown.
-    """
-    filled: dict[str, Any] = _fill(
-        _read(engine, "matches"), {"replicas": (options or IndexOptions()).replicas}
-    )
+    replicas = (options or IndexOptions()).replicas
+    filled: dict[str, Any] = _fill(_read(engine, name), {"replicas": replicas})
     return filled
 
 
@@ -101,12 +89,6 @@ def read_script(engine: str) -> str | None:
     """
     path = FOLDER / engine / "best_spans.painless"
     return path.read_text(encoding="utf-8") if path.is_file() else None
-
-
-REJECTED_FIELDS: tuple[str, ...] = tuple(
-    _read(next(iter(DIALECTS)), "rejected")["mappings"]["properties"]
-)
-"""The fields of a note on a rejected document."""
 
 
 def _row(engine: str, spec: IndexSpec, options: IndexOptions, version: Version) -> Row:

@@ -58,7 +58,7 @@ class MatchIndex:
             UsageError: If the index holds something else, or has a field of another type.
             ServerError: If the server refuses the mapping for another reason.
         """
-        body = mappings.matches_body(self._server.engine, self._options)
+        body = mappings.notes_body("matches", self._server.engine, self._options)
         aliases.ensure_index(self._server, self._name, body)
         path = f"/{quote(self._name)}/_mapping"
         mappings_by_name = self._server.request("GET", path, read=answers.MAPPINGS.read)

@@ -305,7 +305,9 @@ class ServerWriter:
         noted_at = datetime.now(UTC).isoformat(timespec="seconds")
         try:
             aliases.ensure_index(
-                self._notes_server, name, mappings.rejected_body(self._server.engine, self._options)
+                self._notes_server,
+                name,
+                mappings.notes_body("rejected", self._server.engine, self._options),
             )
             notes = [
                 {

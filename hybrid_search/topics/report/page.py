@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import islice
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -24,8 +24,6 @@ from hybrid_search.topics.report.charts import (
     HEIGHT,
     MOST_LINES,
     WIDTH,
-    Column,
-    Point,
     lay_columns,
     lay_lines,
 )
@@ -47,55 +45,8 @@ Missed = Mapping[str, MissedMentions | None]
 """How many mentions of each topic are probably below the threshold, where that is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trends:
-    """A plot of the topics that are in most documents, a line each, week by week."""
-
-    names: Sequence[str]
-    lines: Sequence[Sequence[Point]]
-    caption: str
-    left_out: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two topics in the same documents, as a count and as a share of the rarer one's documents."""
-
-    first: str
-    second: str
-    count: int
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class ValueRow:
-    """A value of a field with its count, and its share of the value's own total if known."""
-
-    value: str
-    count: int
-    share: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ValueTable:
-    """The most frequent values of a field, and what the others add up to."""
-
-    shown: Sequence[ValueRow]
-    other_values: int
-    other_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSection:
-    """The part of the page about one topic."""
-
-    name: str
-    counts: TopicCounts
-    caption: str
-    columns: Sequence[Column]
-    speakers: ValueTable | None
-    fields: Mapping[str, ValueTable]
-    mentions: Sequence[tuple[Match, Surroundings]]
+Parts = dict[str, Any]
+"""A part of the page, by the names that its template uses."""
 
 
 def build_page(
@@ -170,7 +121,7 @@ def _clock(milliseconds: int | None) -> str:
     return f"{minutes}:{seconds:02d}"
 
 
-def _plot_trends(counts: MatchCounts) -> Trends | None:
+def _plot_trends(counts: MatchCounts) -> Parts | None:
     """Return the plot; None if there is one week or one topic only."""
     weeks = counts.list_weeks()
     dated = [(name, topic.weeks) for name, topic in counts.topics.items() if topic.weeks]
@@ -179,7 +130,12 @@ def _plot_trends(counts: MatchCounts) -> Trends | None:
     dated.sort(key=lambda item: -item[1].total())
     lines = {name: [by_week[week] for week in weeks] for name, by_week in dated[:MOST_LINES]}
     caption = _caption(counts, max(map(max, lines.values())))
-    return Trends(list(lines), lay_lines(list(lines.values())), caption, len(dated) - len(lines))
+    return {
+        "names": list(lines),
+        "lines": lay_lines(list(lines.values())),
+        "caption": caption,
+        "left_out": len(dated) - len(lines),
+    }
 
 
 def _caption(counts: MatchCounts, most: int) -> str:
@@ -187,17 +143,17 @@ def _caption(counts: MatchCounts, most: int) -> str:
     return f"Documents by week, {weeks[0]} to {weeks[-1]}; at most {most:,} in a week"
 
 
-def _list_pairs(counts: MatchCounts) -> list[Pair]:
+def _list_pairs(counts: MatchCounts) -> list[tuple[str, str, int, float]]:
     calls = {name: len(topic.calls) for name, topic in counts.topics.items()}
     return [
-        Pair(first, second, count, count / min(calls[first], calls[second]))
+        (first, second, count, count / min(calls[first], calls[second]))
         for (first, second), count in islice(counts.pairs.items(), MOST_PAIRS)
     ]
 
 
 def _describe_topic(
     name: str, counts: MatchCounts, sentences: Mapping[Match, Surroundings]
-) -> TopicSection:
+) -> Parts:
     topic = counts.topics[name]
     bars = [(f"week from {week}", topic.weeks[week]) for week in counts.list_weeks()]
     caption = _caption(counts, max(topic.weeks.values())) if topic.weeks else ""
@@ -211,10 +167,18 @@ def _describe_topic(
         (match, sentences.get(match, Surroundings("", match.text, "")))
         for match in topic.list_likeliest()
     ]
-    return TopicSection(name, topic, caption, columns, _count_speakers(topic), fields, mentions)
+    return {
+        "name": name,
+        "counts": topic,
+        "caption": caption,
+        "columns": columns,
+        "speakers": _count_speakers(topic),
+        "fields": fields,
+        "mentions": mentions,
+    }
 
 
-def _count_speakers(topic: TopicCounts) -> ValueTable | None:
+def _count_speakers(topic: TopicCounts) -> Parts | None:
     """Return the mentions by speaker; None if no mention has a speaker."""
     if not set(topic.speakers) - {""}:
         return None
@@ -222,11 +186,11 @@ def _count_speakers(topic: TopicCounts) -> ValueTable | None:
     return _count_values(speakers, Counter(dict.fromkeys(speakers, topic.mentions)))
 
 
-def _count_values(values: Counter[str], totals: Counter[str]) -> ValueTable:
+def _count_values(values: Counter[str], totals: Counter[str]) -> Parts:
     """Return the most frequent values of a field, each with its share of its own total."""
     shown = [
-        ValueRow(value, count, min(1.0, count / totals[value]) if totals[value] else None)
+        (value, count, min(1.0, count / totals[value]) if totals[value] else None)
         for value, count in values.most_common(MOST_VALUES)
     ]
-    rest = values.total() - sum(row.count for row in shown)
-    return ValueTable(shown, len(values) - len(shown), rest)
+    rest = values.total() - sum(count for _, count, _ in shown)
+    return {"shown": shown, "other_values": len(values) - len(shown), "other_count": rest}
