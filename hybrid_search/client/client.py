@@ -428,7 +428,7 @@ class Client:
         5
         """
         from hybrid_search.topics import mining
-        from hybrid_search.topics.scoring import choose_scoring
+        from hybrid_search.topics.blocks import choose_scoring
 
         PARAMETERS["feedback"].convert(feedback)
         valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)

@@ -5,10 +5,13 @@ A client without a configured model searches each index with the model that wrot
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 from hybrid_search import encoder
 from hybrid_search.backends.types import IndexSpec
@@ -17,7 +20,6 @@ from hybrid_search.encoder import Encoder, codebook_file, model_folder
 from hybrid_search.encoder.installed_models import find_name
 from hybrid_search.encoder.truncated import default_dimension
 from hybrid_search.ingest.executors.base import LOCAL, Executor, check_executor
-from hybrid_search.ingest.executors.cache import ExecutorCache
 from hybrid_search.search import calibration
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.text.types import Codebook
@@ -114,3 +116,39 @@ class ClientEncoders:
         self._executors.close()
         for encoders in self._encoders_by_name.values():
             encoders.close()
+
+
+@dataclass(slots=True)
+class ExecutorCache:
+    """A cache of one started executor, so a cluster is joined once for all files of a folder.
+
+    Only one ingest uses it at a time.
+    """
+
+    lock: Lock = field(default_factory=Lock)
+    executors: dict[tuple[Any, ...], Executor] = field(default_factory=dict)
+    """The executor, keyed by the settings it was started with; at most one."""
+    exit_stack: ExitStack = field(default_factory=ExitStack)
+
+    @contextmanager
+    def acquire(
+        self, start: Callable[..., AbstractContextManager[Executor]], *settings: Any
+    ) -> Iterator[Executor]:
+        """Yield the executor of these settings, started with ``start(*settings)`` if necessary.
+
+        If the block fails, the executor is closed, and the next call starts a new one.
+        """
+        with self.lock:
+            try:
+                if settings not in self.executors:
+                    self.close()
+                    self.executors[settings] = self.exit_stack.enter_context(start(*settings))
+                yield self.executors[settings]
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Close the executor, if there is one."""
+        self.executors.clear()
+        self.exit_stack.close()

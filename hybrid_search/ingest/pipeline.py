@@ -15,9 +15,8 @@ from hybrid_search.backends.base import Writable
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder, codebook, span_prior
-from hybrid_search.ingest.encode import encode_blocks
+from hybrid_search.ingest.encode import as_executor, encode_blocks
 from hybrid_search.ingest.executors.base import Executor
-from hybrid_search.ingest.executors.local import as_executor
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.prefetch import prefetch
 from hybrid_search.ingest.prepare import Preparation

@@ -29,14 +29,13 @@ from hybrid_search.search.span_content import parse_layout, read_turns
 from hybrid_search.text.filters import Condition, compile_where
 from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.word_codes import UNREADABLE
-from hybrid_search.topics.blocks import read_blocks
+from hybrid_search.topics.blocks import ScoreBlocks, read_blocks, score_in_threads
 from hybrid_search.topics.match import Match
 from hybrid_search.topics.match_builder import MatchBuilder
 from hybrid_search.topics.mention_calibration import MentionMaps, choose_maps
 from hybrid_search.topics.mention_choice import choose_mentions
 from hybrid_search.topics.missed_mentions import LEAST_PROBABILITY, count_log_odds
 from hybrid_search.topics.phrase_feedback import add_feedback_to_topics
-from hybrid_search.topics.scoring import ScoreBlocks, score_in_threads
 from hybrid_search.topics.since import scan_passages
 from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.topic_matrix import TopicMatrix, build_matrix

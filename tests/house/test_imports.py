@@ -160,7 +160,7 @@ UNUSED_BY_A_QUERY = (
     "hybrid_search.cli.services",
     "hybrid_search.ingest.checkpoint",
     "hybrid_search.ingest.document_parser",
-    "hybrid_search.ingest.executors.local",
+    "hybrid_search.ingest.encode",
     "hybrid_search.ingest.pipeline",
     "hybrid_search.ingest.types",
     "hybrid_search.backends.memory",

@@ -19,14 +19,14 @@ import pytest
 
 from hybrid_search import config, connect, encoder
 from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.client.encoders import ExecutorCache
 from hybrid_search.cluster import actors
 from hybrid_search.cluster.actors import AHEAD, RETRIES
 from hybrid_search.encoder import SHIPPED, Encoder
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError, WorkerError
+from hybrid_search.ingest.encode import LocalExecutor
 from hybrid_search.ingest.executors import ray as ray_executor
 from hybrid_search.ingest.executors.base import Executor
-from hybrid_search.ingest.executors.cache import ExecutorCache
-from hybrid_search.ingest.executors.local import LocalExecutor
 from hybrid_search.ingest.executors.ray import RayExecutor
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest

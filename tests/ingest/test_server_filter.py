@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hybrid_search.ingest.sources import server_filter
+from hybrid_search.ingest.sources import server_index
 from tests.ingest.test_server_source import MAPPINGS
 
 PROPERTIES = MAPPINGS["properties"]
@@ -40,16 +40,15 @@ def test_only_what_a_server_compares_as_we_do_is_asked_of_it(
     expected_query = (
         {"bool": {"filter": [expected_filter]}} if expected_filter else {"match_all": {}}
     )
-    assert server_filter.build_query(where, [PROPERTIES], by_id=True) == expected_query
+    assert server_index.build_query(where, [PROPERTIES], by_id=True) == expected_query
 
 
 def test_indexes_that_map_a_field_differently_are_not_asked_for_it() -> None:
     other_properties = {**PROPERTIES, "sector": {"type": "text"}}
     assert (
-        server_filter.build_query({"sector": "bank"}, [PROPERTIES, other_properties], by_id=True)
-        == server_filter.EVERYTHING
+        server_index.build_query({"sector": "bank"}, [PROPERTIES, other_properties], by_id=True)
+        == server_index.EVERYTHING
     )
     assert (
-        server_filter.build_query({"id": "a"}, [PROPERTIES], by_id=False)
-        == server_filter.EVERYTHING
+        server_index.build_query({"id": "a"}, [PROPERTIES], by_id=False) == server_index.EVERYTHING
     )

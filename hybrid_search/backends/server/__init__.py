@@ -7,7 +7,7 @@ In: entries to write and requests to answer. Out: HTTP requests to one cluster, 
 * `aliases` finds and creates the versioned indexes behind an alias, by the bodies of `mappings`,
   which also reads the types of metadata fields. `new_index` creates an index late.
 * `request_bodies` builds searches, `passage_codec` converts passages to documents and back.
-* `leg_search` sends the searches of both legs, which `legs` builds. `reach` says how far they go,
+* `leg_search` builds and sends the searches of both legs. `reach` says how far they go,
   by the `index_size`, and `first_pass` what their passages come with: scores by the script of
   `mappings`, or `short_codes`. `proposals` chooses those of them that are scored exactly.
 * `writer` writes documents, each held whole by `document_buffer` and checked by `field_types`;

@@ -18,7 +18,7 @@ from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import (
     aliases,
-    legs,
+    leg_search,
     new_index,
     passage_codec,
     request_bodies,
@@ -219,7 +219,7 @@ class ServerBackend:
         if isinstance(candidates.memo, dict):
             scores |= candidates.memo
         codes = candidates.all_codes
-        for batch in legs.split_batches(
+        for batch in leg_search.split_batches(
             [key for key in keys if key not in scores or key not in codes]
         ):
             unscored = [key for key in batch if key not in scores]
@@ -245,7 +245,7 @@ class ServerBackend:
         codes: dict[str, WordCodes] = {}
         contents: dict[str, PassageContent] = {}
         with_contents = len(keys) <= WITH_CONTENTS
-        for batch in legs.split_batches(keys):
+        for batch in leg_search.split_batches(keys):
             unscored = [key for key in batch if key not in scores]
             batch_scores, hits = self._complete_batch(
                 index, request, unscored, batch, with_contents=with_contents
@@ -274,12 +274,12 @@ class ServerBackend:
             bodies.append(body)
         parts = self._searcher.search_together(index, bodies)
         hit_lists = [part["hits"]["hits"] for part in parts]
-        scores = legs.read_scores(hit_lists.pop(0)) if unscored else {}
+        scores = leg_search.read_scores(hit_lists.pop(0)) if unscored else {}
         return scores, hit_lists.pop() if uncoded else []
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
-        bodies = map(request_bodies.contents_body, legs.split_batches(keys))
+        bodies = map(request_bodies.contents_body, leg_search.split_batches(keys))
         hits = self._searcher.search_batches(index, bodies)
         return passage_codec.read_contents(hits)
 
@@ -288,7 +288,8 @@ class ServerBackend:
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return the start and end of the matching words of each passage of `keys` that has any."""
         bodies = (
-            request_bodies.highlights_body(request, batch) for batch in legs.split_batches(keys)
+            request_bodies.highlights_body(request, batch)
+            for batch in leg_search.split_batches(keys)
         )
         hits = self._searcher.search_batches(index, bodies)
         return {

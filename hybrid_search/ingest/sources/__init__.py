@@ -6,6 +6,6 @@ encoding detected by `encodings` and the kind detected by `recognition`: `json_t
 `records` has the type that all of them yield and makes documents of it according to `read_options`,
 `tables` checks for repeated ids, `turn_rows` groups rows into calls. `inbox`
 watches a folder; `rejected` retries refused documents; `server_index` reads the index of a server,
-with `server_filter` and `server_reader`. A new source that is not a file gets a field in
+with `server_reader`. A new source that is not a file gets a field in
 `choice.SourceChoice`.
 """
