@@ -48,7 +48,6 @@ import math
 import os
 import sys
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Annotated, TypedDict, Unpack
 
@@ -60,6 +59,8 @@ from hybrid_search.credentials import (
     TIMEOUT,
     Access,
     Secret,
+    is_ascii_word,
+    read_private_text,
     refuse_secrets,
 )
 from hybrid_search.errors import UsageError
@@ -320,39 +321,22 @@ def _secret(name: str) -> Secret | None:
 
 
 def _read_secret_file(name: str, file: Path) -> Secret:
-    try:
-        value = file.read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UsageError(
-            f"HYBRID_SEARCH_{name}_FILE names {str(file)!r}, which cannot be read: {reason}"
-        ) from None  # the cause may hold the secret
+    variable = f"HYBRID_SEARCH_{name}_FILE"
+    value = read_private_text(variable, file).rstrip("\r\n")
     if not value:
-        raise UsageError(f"HYBRID_SEARCH_{name}_FILE names {str(file)!r}, which is empty")
-    if os.name == "posix" and file.stat().st_mode & 0o077:
-        _warn_readable(str(file), f"{file.stat().st_mode & 0o777:o}")
+        raise UsageError(f"{variable} names {str(file)!r}, which is empty")
     return Secret(value)
-
-
-@cache
-def _warn_readable(file: str, mode: str) -> None:
-    """Warn once per file, as settings are read for every query."""
-    _log.warning("the secret in %s can be read by others (mode %s): chmod 600 %s", file, mode, file)
 
 
 def _header(name: str) -> Secret | None:
     """Return a secret that is sent verbatim in a header: one word of printable ASCII."""
     secret = _secret(name)
-    if secret is not None and not _is_ascii_word(secret.reveal()):
+    if secret is not None and not is_ascii_word(secret.reveal()):
         raise UsageError(
             f"HYBRID_SEARCH_{name}, or the file that holds it, is not one word of plain ASCII, "
             "so it cannot be sent in a header: check for blanks and line breaks"
         )
     return secret
-
-
-def _is_ascii_word(text: str) -> bool:
-    return text.isascii() and text.isprintable() and " " not in text
 
 
 def _tuning_file(path: str | Path | None) -> Path | None:

@@ -6,7 +6,10 @@ A `Secret` does not appear in logs, tracebacks or pickles by accident.
 from __future__ import annotations
 
 import base64
+import logging
+import os
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
@@ -23,6 +26,8 @@ word codes: 30 MB.
 """
 PATIENCE = 600.0
 """Seconds a writer waits for a server that takes nothing."""
+
+_log = logging.getLogger(__name__)
 
 
 class Secret:
@@ -193,3 +198,33 @@ def _is_secret_option(option: str) -> bool:
 
 def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
+
+
+def is_ascii_word(text: str) -> bool:
+    """Return whether a text is one word of printable ASCII, as headers need."""
+    return text.isascii() and text.isprintable() and " " not in text
+
+
+def read_private_text(option: str, file: Path) -> str:
+    """Return the text of the file that an option or variable names; warn if others can read it.
+
+    Raises:
+        UsageError: If it cannot be read.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UsageError(
+            f"{option} names {str(file)!r}, which cannot be read: {reason}"
+        ) from None  # the cause may hold the secret
+    mode = file.stat().st_mode & 0o777
+    if os.name == "posix" and mode & 0o077:
+        _warn_readable(str(file), f"{mode:o}")
+    return text
+
+
+@cache
+def _warn_readable(file: str, mode: str) -> None:
+    """Warn once per file, as settings are read for every query."""
+    _log.warning("the secret in %s can be read by others (mode %s): chmod 600 %s", file, mode, file)

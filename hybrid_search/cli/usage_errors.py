@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from hybrid_search.cli.commands import COMMANDS
+from hybrid_search.cli.commands import COMMANDS, list_examples
 from hybrid_search.errors import put_plainly
 from hybrid_search.text.near_names import find_near_name
 
@@ -31,7 +31,7 @@ def describe(error: Any, arguments: Sequence[str]) -> str:
         words = " ".join(error.format_message().split()).rstrip(".")
         text = words[:1].lower() + re.sub(r"'(-[\w-]+)'", r"\1", words[1:])
         if text.startswith("missing") and error.ctx and error.ctx.command.name in COMMANDS:
-            text += f": as in hybrid-search {COMMANDS[error.ctx.command.name].examples[0]}"
+            text += f": as in hybrid-search {list_examples(error.ctx.command.name)[0]}"
     return f"{text} (see {error.ctx.command_path} --help)" if error.ctx else text
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 try:
@@ -46,31 +44,3 @@ def _iterate_traced(name: str, items: Iterator[T]) -> Iterator[T]:
         if item is sentinel:
             return
         yield item  # type: ignore[misc] # not the sentinel, so a T
-
-
-@dataclass(slots=True)
-class Traffic:
-    """Bytes of answers with their headers, as they came: compressed, if they were."""
-
-    answer_bytes: int = 0
-
-
-_current: ContextVar[Traffic | None] = ContextVar("traffic", default=None)
-
-
-@contextmanager
-def count_traffic() -> Iterator[Traffic]:
-    """Count the answers that arrive during the block, in this thread or task."""
-    traffic = Traffic()
-    token = _current.set(traffic)
-    try:
-        yield traffic
-    finally:
-        _current.reset(token)
-
-
-def note_answer(size: int) -> None:
-    """Add the bytes of an answer, if anybody counts."""
-    traffic = _current.get()
-    if traffic is not None:
-        traffic.answer_bytes += size

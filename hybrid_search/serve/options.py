@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid_search.credentials import Secret
+from hybrid_search.credentials import Secret, is_ascii_word, read_private_text
 from hybrid_search.errors import UsageError
 
 HOST, PORT = "127.0.0.1", 8080
@@ -82,27 +81,15 @@ def read_token(file: Path | None) -> Secret | None:
     """Return the token in a file; None without one.
 
     Raises:
-        UsageError: If it cannot be read, is too short, or is not one word of plain ASCII.
+        UsageError: If it is too short, or is not one word of plain ASCII.
     """
     if file is None:
         return None
-    try:
-        token = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UsageError(
-            f"--token-file names {str(file)!r}, which cannot be read: {reason}"
-        ) from None  # the cause may hold the token
-    is_word = token.isascii() and token.isprintable() and " " not in token
-    if len(token) < SHORTEST_TOKEN or not is_word:
+    token = read_private_text("--token-file", file).strip()
+    if len(token) < SHORTEST_TOKEN or not is_ascii_word(token):
         raise UsageError(
             f"--token-file names {str(file)!r}, whose token has {len(token)} characters: it must "
             f"be one word of plain ASCII of at least {SHORTEST_TOKEN}. "
             "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
-        )
-    mode = file.stat().st_mode & 0o777
-    if os.name == "posix" and mode & 0o077:
-        _log.warning(
-            "the token in %s can be read by others (mode %o): chmod 600 %s", file, mode, file
         )
     return Secret(token)

@@ -1,4 +1,4 @@
-"""Typed values of text in metadata: the instant of a date or time, a day, or a number.
+"""Typed values of text in metadata: the instant of a date or time, or a number.
 
 JSON has no dates, and a CSV cell is always text. So text written as a date or number also has a
 typed value, and conditions and sorting compare these values. They are the same in every store: an
@@ -11,10 +11,8 @@ from __future__ import annotations
 import re
 from calendar import isleap, monthrange
 from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
-
-from hybrid_search.text.filters import leaves
 
 Form = Literal["written", "numbers", "dates"]
 """The form in which a metadata value is compared: as written, as a number, or as an instant."""
@@ -102,31 +100,3 @@ def _read_time(text: str) -> tuple[int, int] | None:
 
 def _count_microseconds(time: datetime) -> int:
     return (time - _EPOCH) // _MICROSECOND
-
-
-CALL_DATES = ("call_date", "date")
-"""Fields that usually hold the day of a call, in order of preference."""
-
-_ISO_8601 = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ]\d\d:?\d\d.*)?", re.DOTALL)
-
-
-def parse_date(value: object) -> date | None:
-    """Return the day of an ISO 8601 date or time, None for anything else."""
-    match = _ISO_8601.fullmatch(value) if isinstance(value, str) else None
-    try:
-        return date.fromisoformat(match[1]) if match else None
-    except ValueError:
-        return None
-
-
-def find_call_date(metadata: Mapping[str, Any]) -> date | None:
-    """Return the day of a call: one of `CALL_DATES`, else the first date in its metadata.
-
-    Raises the InputError of `leaves` for a value that no backend can store.
-    """
-    days: dict[str, date] = {}
-    for name, _, value in leaves(metadata):
-        day = parse_date(value)
-        if day:
-            days.setdefault(name, day)
-    return next((days[name] for name in (*CALL_DATES, *days) if name in days), None)

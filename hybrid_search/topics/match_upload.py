@@ -11,8 +11,9 @@ from typing import Any
 
 from hybrid_search.backends.server.match_index import MatchIndex
 from hybrid_search.search.document_view import DocumentView
+from hybrid_search.text.dates import parse_date
 from hybrid_search.text.filters import leaves
-from hybrid_search.text.values import FORMS, parse_date
+from hybrid_search.text.values import FORMS
 from hybrid_search.topics.match import Match, read_matches
 from hybrid_search.topics.report.counts import find_date_field
 from hybrid_search.topics.surroundings import Surroundings, read_sentence

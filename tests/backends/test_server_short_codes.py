@@ -18,7 +18,7 @@ from hybrid_search.backends.server import (
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
-from hybrid_search.observability.tracing import count_traffic, note_answer
+from hybrid_search.observability.traffic import count_traffic, note_answer
 from hybrid_search.text import word_codes
 from hybrid_search.text.types import Floats, WordCodes
 from tests.helpers import live_servers

@@ -11,7 +11,7 @@ import typer
 
 from hybrid_search.cli.app import app
 from hybrid_search.cli.command import PANELS, WORDS
-from hybrid_search.cli.commands import COMMANDS
+from hybrid_search.cli.commands import COMMAND_PANELS, COMMANDS, list_examples
 from tests.helpers.cli import invoke_cli
 
 BUILT: Any = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -43,13 +43,11 @@ def test_the_first_screen_has_what_a_newcomer_needs(
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_ends_with_its_examples(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [line.strip() for line in read_help(command, monkeypatch) if line.strip()]
-    examples = [f"hybrid-search {example}" for example in COMMANDS[command].examples]
+    examples = [f"hybrid-search {example}" for example in list_examples(command)]
     assert lines[-3:] == ["Examples:", *examples]
 
 
-@pytest.mark.parametrize(
-    "example", [item for entry in COMMANDS.values() for item in entry.examples]
-)
+@pytest.mark.parametrize("example", [item for name in COMMANDS for item in list_examples(name)])
 def test_the_options_of_an_example_exist(example: str) -> None:
     name, *arguments = shlex.split(example)
     BUILT[name].make_context(name, arguments)
@@ -64,9 +62,10 @@ def test_types_are_plain_words(command: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_commands_stand_in_their_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     text = invoke_cli("--help").stdout
-    for name, entry in COMMANDS.items():
-        panel = text.partition(f"─ {entry.panel} ─")[2].partition("╰─")[0]
-        assert re.search(rf"^│ {name} ", panel, flags=re.MULTILINE), name
+    for panel_name, names in COMMAND_PANELS.items():
+        panel = text.partition(f"─ {panel_name} ─")[2].partition("╰─")[0]
+        for name in names.split():
+            assert re.search(rf"^│ {name} ", panel, flags=re.MULTILINE), name
 
 
 def test_the_tables_of_panels_and_types_name_parameters_that_exist() -> None:

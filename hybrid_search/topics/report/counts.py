@@ -11,8 +11,8 @@ from datetime import date, timedelta
 from itertools import combinations, islice
 from typing import Any
 
+from hybrid_search.text.dates import CALL_DATES, parse_date
 from hybrid_search.text.filters import leaves
-from hybrid_search.text.values import CALL_DATES, parse_date
 from hybrid_search.topics.match import Match
 
 SHOWN_MENTIONS = 50

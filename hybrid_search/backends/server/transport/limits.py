@@ -17,7 +17,7 @@ from typing import Any
 from urllib3 import HTTPConnectionPool
 
 from hybrid_search.backends.server.transport.errors import TooLargeError
-from hybrid_search.observability.tracing import note_answer
+from hybrid_search.observability.traffic import note_answer
 
 SENT_BYTES = 16 * 1024
 """Bytes that are sent at once: one record of TLS, whose sockets limit the time of each record."""
