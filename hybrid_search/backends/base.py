@@ -97,6 +97,40 @@ class Writable(Protocol):
         ...
 
 
+class IndexVersion(Writable, Protocol):
+    """The next version of an index (blue-green), invisible to queries until it is published.
+
+    `keeps_old` says whether the current version can be kept under a name of its own.
+    """
+
+    keeps_old: bool
+
+    def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
+        """Copy every passage of the current version with its word codes.
+
+        Args:
+            rehash: Turns a document's source hash into its hash under the new spec.
+            report: Is called with the number of passages copied so far.
+        """
+        ...
+
+    def check(self, expected_documents: int) -> None:
+        """Compare what was written with the number of documents that were sent.
+
+        Raises:
+            IndexStoreError: If the number differs, or a document is incomplete.
+        """
+        ...
+
+    def publish(self, *, keep: bool) -> None:
+        """Replace the current version, and remove that one unless `keep` is set."""
+        ...
+
+    def discard(self) -> None:
+        """Remove this version, unless it was published after all."""
+        ...
+
+
 class Backend(Writable, Protocol):
     """The contract of every store of indexes.
 
@@ -211,6 +245,19 @@ class Backend(Writable, Protocol):
         """
         ...
 
+    def create_next_version(
+        self, index: str, spec: IndexSpec, options: Mapping[str, str]
+    ) -> IndexVersion:
+        """Create a new index beside `index`, to be filled and published in its place.
+
+        `options` not given here are those of the current version.
+
+        Raises:
+            IndexMissingError: If the index does not exist.
+            UsageError: If an option or the policy is unknown, or the store has no versions.
+        """
+        ...
+
     def drop_index(self, index: str) -> None:
         """Remove `index` and everything in it.
 
@@ -221,58 +268,6 @@ class Backend(Writable, Protocol):
 
     def close(self) -> None:
         """Close connections and files; the next call opens them again."""
-        ...
-
-
-class IndexVersion(Writable, Protocol):
-    """The next version of an index (blue-green), invisible to queries until it is published.
-
-    `keeps_old` says whether the current version can be kept under a name of its own.
-    """
-
-    keeps_old: bool
-
-    def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
-        """Copy every passage of the current version with its word codes.
-
-        Args:
-            rehash: Turns a document's source hash into its hash under the new spec.
-            report: Is called with the number of passages copied so far.
-        """
-        ...
-
-    def check(self, expected_documents: int) -> None:
-        """Compare what was written with the number of documents that were sent.
-
-        Raises:
-            IndexStoreError: If the number differs, or a document is incomplete.
-        """
-        ...
-
-    def publish(self, *, keep: bool) -> None:
-        """Replace the current version, and remove that one unless `keep` is set."""
-        ...
-
-    def discard(self) -> None:
-        """Remove this version, unless it was published after all."""
-        ...
-
-
-@runtime_checkable
-class VersionedBackend(Protocol):
-    """Capability: an index can be replaced by its next version in one step."""
-
-    def create_next_version(
-        self, index: str, spec: IndexSpec, options: Mapping[str, str]
-    ) -> IndexVersion:
-        """Create a new index beside `index`, to be filled and published in its place.
-
-        `options` not given here are those of the current version.
-
-        Raises:
-            IndexMissingError: If the index does not exist.
-            UsageError: If an option or the policy is unknown.
-        """
         ...
 
 

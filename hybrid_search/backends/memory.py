@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 from hybrid_search.backends import index_names
 from hybrid_search.backends.codes_fault import find_codes_fault
@@ -183,6 +183,16 @@ class MemoryBackend:
                 "that is for an index on a server (--url opensearch+https://...)"
             )
         self._make_index(index, spec)
+
+    def create_next_version(
+        self, index: str, spec: IndexSpec, options: Mapping[str, str]
+    ) -> NoReturn:
+        """Raise UsageError: there is one version of each index."""
+        del index, spec, options
+        raise UsageError(
+            "an index in memory has no versions: ingest into an index of another name, "
+            "and drop this one"
+        )
 
     def read_head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
         """Return the spec of `index` and its metadata fields (dotted name -> type)."""

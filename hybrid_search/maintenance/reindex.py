@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hybrid_search.backends.base import Backend, IndexVersion, VersionedBackend
+from hybrid_search.backends.base import Backend, IndexVersion
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import IndexStoreError, UsageError
@@ -39,8 +39,8 @@ def copy_index(
     """
     spec, _ = backend.read_head(index)
     summary, started_at = Summary(), time.perf_counter()
-    new_version = _create_next_version(
-        backend, index, replace(spec, policy=policy or spec.policy), options
+    new_version = backend.create_next_version(
+        index, replace(spec, policy=policy or spec.policy), options
     )
 
     def report_progress(passages: int) -> None:
@@ -78,8 +78,8 @@ def ingest_new_version(
     Raises:
         IndexStoreError: If a document was refused.
     """
-    new_version = _create_next_version(
-        backend, index, IndexSpec.from_encoder(encoder.info, policy, codes), options
+    new_version = backend.create_next_version(
+        index, IndexSpec.from_encoder(encoder.info, policy, codes), options
     )
     with _publish_or_discard(new_version, keep=keep):
         ingest_options = IngestOptions(index, rejects, policy, codes, report)
@@ -92,18 +92,6 @@ def ingest_new_version(
             )
         new_version.check(summary.documents - summary.duplicates)
     return summary
-
-
-def _create_next_version(
-    backend: Backend, index: str, spec: IndexSpec, options: Mapping[str, str]
-) -> IndexVersion:
-    """Make a new index beside `index`, or raise UsageError if the backend has no versions."""
-    if not isinstance(backend, VersionedBackend):
-        raise UsageError(
-            "an index in memory has no versions: ingest into an index of another name, "
-            "and drop this one"
-        )
-    return backend.create_next_version(index, spec, options)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hybrid_search.backends import open_backend
-from hybrid_search.backends.base import Backend, RemoteBackend, VersionedBackend
+from hybrid_search.backends.base import Backend, LocalBackend, RemoteBackend
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.server.backend import ServerBackend
@@ -33,16 +33,14 @@ def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Back
     backend.close()
 
 
-def test_servers_have_all_capabilities_and_embedded_indexes_have_versions() -> None:
+def test_only_servers_are_remote_and_only_embedded_indexes_local() -> None:
     """The annotations let mypy compare the signatures, which ``isinstance`` does not."""
-    versioned: type[VersionedBackend] = ServerBackend
-    requesting: type[RemoteBackend] = ServerBackend
-    assert {versioned, requesting} == {ServerBackend}
-    assert issubclass(EmbeddedBackend, VersionedBackend)
-    for capability in (VersionedBackend, RemoteBackend):
-        assert issubclass(ServerBackend, capability)
-        assert not issubclass(MemoryBackend, capability)
+    remote: type[RemoteBackend] = ServerBackend
+    local: type[LocalBackend] = EmbeddedBackend
     assert not issubclass(EmbeddedBackend, RemoteBackend)
+    assert not issubclass(ServerBackend, LocalBackend)
+    assert not issubclass(MemoryBackend, (RemoteBackend, LocalBackend))
+    assert (remote, local) == (ServerBackend, EmbeddedBackend)
 
 
 def test_a_shorter_version_leaves_no_passage_of_the_longer_one(store: Backend) -> None:
