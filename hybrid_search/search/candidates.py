@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from hybrid_search.text.words import distinct_words
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Retrieved:
-    """The candidates of a request before fusion, how they were found, and any damage.
+    """The candidates of a request or of several, how they were found, and any damage.
 
     `warnings` are sentences for the plan of the result. `outranked` are further candidates that
     cannot reach the page. `contents` are the contents that came with the candidates.
@@ -42,11 +41,21 @@ class Retrieved:
     outranked: Sequence[OutrankedPassage] = ()
     contents: Mapping[Key, PassageContent] = field(default_factory=dict)
 
-    @property
-    def actions(self) -> dict[str, Any]:
-        """The actions for the plan of a result; `warnings` only if there is damage."""
-        warnings = {"warnings": list(self.warnings)} if self.warnings else {}
-        return {"candidates": self.method, **warnings}
+
+def rank(
+    backend: Backend,
+    index: str,
+    request: Request,
+    depth: int | None,
+    name: str,
+    alpha: float,
+    calibration: Calibration,
+) -> Retrieved:
+    """Return the candidates of a request, fused; only the best `depth` need to be exact."""
+    ordered = order_page(request, depth, name, alpha, calibration)
+    answer = retrieve(backend, index, ordered)
+    scored = fuse(answer.passages, request, name, alpha, calibration, answer.outranked)
+    return replace(answer, passages=scored)
 
 
 def order_page(

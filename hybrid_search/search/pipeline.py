@@ -48,7 +48,7 @@ from hybrid_search.search.calibration import (
     LoadCalibration,
     find_mention_map,
 )
-from hybrid_search.search.candidates import Retrieved, fuse, order_page, retrieve
+from hybrid_search.search.candidates import Retrieved, rank
 from hybrid_search.search.contents import fetch_contents
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.no_hits import explain_no_speaker
@@ -114,14 +114,12 @@ def _search(
     prior = requests[0].prior
     spans_by = SCORE if prior else COSINE
     calibration = load_calibration(spec.precision, spec.dimension, spans_by)
-    scored, outranked, candidate_contents, actions = _score_phrases(
-        backend, requests, calibration, query
-    )
+    answer = _score_phrases(backend, requests, calibration, query)
     mention_map, source = _find_mention_map(
         query, spec, load_calibration, find_tuned_map, has_prior=prior is not None
     )
-    groups = _group_above_min_score(_select_likely(scored, mention_map, query), query)
-    contents = fetch_contents(backend, query, groups, candidate_contents)
+    groups = _group_above_min_score(_select_likely(answer.passages, mention_map, query), query)
+    contents = fetch_contents(backend, query, groups, answer.contents)
     facet_counts = (
         facets.count_facets(backend, query, requests, groups, contents) if query.facets else None
     )
@@ -136,9 +134,9 @@ def _search(
     )
     hits = builder.build_hits(page)
     deleted = len(page) - len(hits)  # deleted while the query ran: neither shown nor counted
-    warnings = [*actions.pop("warnings"), *builder.warnings]
+    warnings = [*answer.warnings, *builder.warnings]
     if not groups:
-        by_speaker = query.speaker and not scored
+        by_speaker = query.speaker and not answer.passages
         warnings += (
             by_speaker and explain_no_speaker(backend, query.index, requests[0])
         ) or no_hits.explain_no_hits(backend, query, requests[0], fields)
@@ -146,10 +144,11 @@ def _search(
         **_plan(query, spec, encoder.info.precision),
         "spans_by": spans_by,
         "probabilities": source,
-        **actions,
+        "candidates": answer.method,
+        "passages": len(answer.passages),
         **({"warnings": warnings} if warnings else {}),
     }
-    total = min(_count_hits(groups, outranked, query.group_by), query.window) - deleted
+    total = min(_count_hits(groups, answer.outranked, query.group_by), query.window) - deleted
     return Result(hits, total, plan, facet_counts)
 
 
@@ -219,51 +218,37 @@ def _score_phrases(
     requests: Sequence[Request],
     calibration: Calibration,
     query: Query,
-) -> tuple[list[ScoredPassage], list[OutrankedPassage], dict[Key, PassageContent], dict[str, Any]]:
-    """Return the passages of all phrases, best first, outranked ones, contents, and actions.
+) -> Retrieved:
+    """Return the passages of all phrases, fused and best first.
 
-    Each passage counts once, for the phrase that fits it best. The contents are those returned with
-    the candidates.
+    Each passage counts once, for the phrase that fits it best.
     """
+    depth = query.depth if query.fusion == DEFAULT_FUSION else None
+    choice = (query.fusion, query.alpha, calibration)
     best: dict[Key, ScoredPassage] = {}
-    outranked: list[OutrankedPassage] = []
+    answers: list[Retrieved] = []
     contents: dict[Key, PassageContent] = {}
-    actions: dict[str, Any] = {}
-    warnings: dict[str, None] = {}  # an ordered set
     for request in requests:
         if query.feedback:
-            _, scored = _score(backend, request, calibration, query, query.feedback)
-            request = add_feedback(request, scored, query.feedback)
-        answer, scored = _score(backend, request, calibration, query, query.depth)
-        actions = answer.actions
-        outranked += answer.outranked
+            feedback = query.feedback if query.fusion == DEFAULT_FUSION else None
+            earlier = rank(backend, query.index, request, feedback, *choice)
+            request = add_feedback(request, earlier.passages, query.feedback)
+        answer = rank(backend, query.index, request, depth, *choice)
+        answers.append(answer)
         contents |= answer.contents
-        warnings |= dict.fromkeys(actions.pop("warnings", ()))
-        for passage in scored:
+        for passage in answer.passages:
             rival = best.setdefault(passage.stored.key, passage)
             if rival is not passage:
                 block = min(passage.block, rival.block)
                 better = min(passage, rival, key=lambda either: either.sort_key)
                 best[passage.stored.key] = replace(better, block=block)
-    ranked = sorted(best.values(), key=lambda passage: passage.sort_key)
-    actions |= {"passages": len(best), "warnings": list(warnings)}
-    return ranked, outranked, contents, actions
-
-
-def _score(
-    backend: Backend,
-    request: Request,
-    calibration: Calibration,
-    query: Query,
-    depth: int | None,
-) -> tuple[Retrieved, list[ScoredPassage]]:
-    """Return a request's candidates, raw and fused; only the best `depth` need to be exact."""
-    depth = None if query.fusion != DEFAULT_FUSION else depth
-    ordered = order_page(request, depth, query.fusion, query.alpha, calibration)
-    answer = retrieve(backend, query.index, ordered)
-    passages, outranked = answer.passages, answer.outranked
-    scored = fuse(passages, request, query.fusion, query.alpha, calibration, outranked)
-    return answer, scored
+    return Retrieved(
+        sorted(best.values(), key=lambda passage: passage.sort_key),
+        answer.method,
+        list(dict.fromkeys(warning for answer in answers for warning in answer.warnings)),
+        [passage for answer in answers for passage in answer.outranked],
+        contents,
+    )
 
 
 def _select_likely(

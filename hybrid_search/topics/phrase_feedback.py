@@ -10,7 +10,7 @@ import numpy as np
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Request
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.candidates import fuse, order_page, retrieve
+from hybrid_search.search.candidates import rank
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.query import DEFAULTS, WINDOW
 from hybrid_search.text.filters import Condition
@@ -52,10 +52,10 @@ def add_feedback_to_topics(
             prior=prior,
             span_filter=_build_filter(matrix, topic),
         )
-        ordered = order_page(request, documents, DEFAULTS["fusion"], DEFAULTS["alpha"], maps)
-        answer = retrieve(backend, index, ordered)
-        scored = fuse(answer.passages, request, DEFAULTS["fusion"], DEFAULTS["alpha"], maps)
-        vectors[column] = add_feedback(request, scored, documents).vector
+        answer = rank(
+            backend, index, request, documents, DEFAULTS["fusion"], DEFAULTS["alpha"], maps
+        )
+        vectors[column] = add_feedback(request, answer.passages, documents).vector
     return replace(matrix, vectors=vectors)
 
 
