@@ -167,7 +167,7 @@ def test_a_damaged_head_is_told_and_the_index_can_be_deleted(
 
 def test_an_index_of_another_format_is_refused_in_one_line(answers: dict[str, float]) -> None:
     path = INDEX / "head.json"
-    text = json.loads(path.read_bytes())["head"].replace('"format": 1', '"format": 7')
+    text = json.loads(path.read_bytes())["head"].replace('"format": 2', '"format": 7')
     path.write_text(json.dumps({"head": text, "crc32": crc32(text.encode())}))
     with connect(URL) as client, pytest.raises(IndexStoreError, match=r"format 7\.\d.*again"):
         client.query("refund")
