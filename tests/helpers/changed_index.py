@@ -88,7 +88,7 @@ def read_codes(passage: int, index: Path = INDEX) -> bytes:
 
 
 def change_codes(passage: int, data: bytes, index: Path = INDEX) -> None:
-    """Write other word codes of a passage, with their checksum and lists, as a wrong writer would."""
+    """Write other word codes of a passage, with checksum and lists, as a wrong writer would."""
     head = open_head(index)
     for file in list_codes_files(index):
         if file.first <= passage <= file.last:

@@ -90,7 +90,7 @@ class CodesBuilder:
             file.add("ids", np.frombuffer(names, np.uint8))
             lists = WordLists.from_words(self.keys, self.places)
             file.add("lists", lists.keys)
-            file.add("list ends", lists.ends)
+            file.add("list counts", lists.counts.astype(np.uint32))
             file.add("list words", lists.places)
             path = folder / name_of(first, last)
             file.seal(path, {"identity": self.identity})
@@ -196,8 +196,10 @@ class CodesFile:
 
         DamagedFileError is raised if they are not those that were written.
         """
-        sections = (self._sealed.read(name) for name in ("lists", "list ends", "list words"))
-        return WordLists(*sections)
+        keys, counts, places = (
+            self._sealed.read(name) for name in ("lists", "list counts", "list words")
+        )
+        return WordLists.from_arrays(keys, counts.astype(np.int64), places)
 
     def list_again(self) -> WordLists:
         """Return the lists of its words, made from those word codes that are sound."""

@@ -155,6 +155,8 @@ def _find_by_words(
     limits = compute_word_limits(len(files), least)
     words = int(files.counts.sum())
     count = max(LISTED_WORDS, words // LISTED_SHARE) * len(files) // usable
+    if files.codebook.packed is None:  # without centroids no list is nearer than another
+        count = words
     while True:
         are_read = choose_lists(query.centroids, files.counts, count)
         rows, cosines = _compare_words(pool, files, query, are_read, count)

@@ -280,6 +280,8 @@ class Snapshot:
         self, vector: Floats, least: int, least_documents: int, allowed: Numbers | None
     ) -> Numbers:
         """Return the passages that seem nearest to `vector`, see `near_passages.propose`."""
+        if not self.files:
+            return _NONE
         usable = self._alive
         if allowed is not None:
             usable = [

@@ -48,13 +48,22 @@ class WordLists:
 
     Attributes:
         keys: uint32 ``[lists]``, ascending: `LEVELS` times the centroid, and the level.
-        ends: int64 ``[lists]``: where the list of each ends among `places`.
-        places: ``[words]``, ascending in each list.
+        counts: int64 ``[lists]``: the number of words of each.
+        places: ``[words]``, list by list, ascending in each.
+        starts: int64 ``[lists]``: where each begins among `places`.
     """
 
     keys: NDArray[np.uint32]
-    ends: NDArray[np.int64]
+    counts: NDArray[np.int64]
     places: Places
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def from_arrays(
+        cls, keys: NDArray[np.uint32], counts: NDArray[np.int64], places: Places
+    ) -> Self:
+        """Return the lists that have these arrays."""
+        return cls(keys, counts, places, np.cumsum(counts) - counts)
 
     @classmethod
     def from_words(cls, keys: Iterable[NDArray[np.uint32]], places: Iterable[Index]) -> Self:
@@ -64,18 +73,14 @@ class WordLists:
         width = np.uint32 if places_of_all.max(initial=0) < 1 << 32 else np.uint64
         order = np.argsort(joined, kind="stable")
         unique, counts = np.unique(joined, return_counts=True)
-        return cls(unique, np.cumsum(counts, dtype=np.int64), places_of_all[order].astype(width))
+        return cls.from_arrays(unique, counts, places_of_all[order].astype(width))
 
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """The number of words of each list, int64 ``[lists]``."""
-        return np.diff(self.ends, prepend=0)
-
-    def find(self, are_read: NDArray[np.bool_]) -> Places:
+    def find(self, are_read: NDArray[np.bool_]) -> Index:
         """Return where the words of some lists begin, ascending; bool ``[keys]`` says which."""
         chosen = are_read.take(self.keys, mode="clip")
-        counts = self.counts[chosen]
-        return np.sort(self.places.take(expand(self.ends[chosen] - counts, counts)))
+        places = self.places.take(expand(self.starts[chosen], self.counts[chosen]))
+        places.sort()
+        return places.astype(np.intp)
 
     def by_place(self) -> tuple[Places, NDArray[np.uint32]]:
         """Return where all words begin, ascending, and the key of each."""

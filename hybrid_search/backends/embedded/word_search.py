@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded.codes_file import CodesFile
 from hybrid_search.backends.embedded.word_lists import Index, Places, WordLists, expand
-from hybrid_search.text import spans
 from hybrid_search.text.joined_words import HEADER, HEADERS, MAGIC, NO_WORD, Rows, row_type
 from hybrid_search.text.types import Floats
 from hybrid_search.text.word_vectors import NORM_STEPS, RoughWordQuery
@@ -30,6 +29,8 @@ WORDS_TOGETHER = 1 << 15
 
 PASSAGES_TOGETHER = 512
 """Passages whose spans are compared at once."""
+
+TINY = 1e-9
 
 UNKNOWN = 1.0
 """The cosine of a passage whose codes changed: the exact step is to meet it, and tell of it."""
@@ -52,6 +53,11 @@ class WordSearch:
     def __len__(self) -> int:
         """Return the number of passages."""
         return len(self.file)
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of the codes of one word."""
+        return self._type.itemsize
 
     def score_words(
         self, query: RoughWordQuery, are_read: NDArray[np.bool_], usable: NDArray[np.bool_] | None
@@ -93,9 +99,10 @@ class WordSearch:
             headers = self._gather(starts, HEADERS)
             norms_at = starts + HEADER.size + headers["rows"].astype(np.int64) * self._type.itemsize
             is_whole = (headers["magic"] == MAGIC) & (headers["bits"] == self._bits)
-            is_whole &= (headers["dimension"] == self._dimension) & (headers["words"] > 0)
+            is_whole &= headers["dimension"] == self._dimension
             is_whole &= norms_at + headers["spans"] <= ends
-            best = np.full(len(part), UNKNOWN, np.float32)
+            best = np.where(is_whole, np.float32(-1.0), np.float32(UNKNOWN))
+            is_whole &= headers["words"] > 0
             if is_whole.any():
                 rows = headers["rows"][is_whole].astype(np.int64)
                 best[is_whole] = self._find_best(query, norms_at[is_whole], rows)
@@ -108,21 +115,26 @@ class WordSearch:
         numbers = np.arange(int(row_counts.sum())) - np.repeat(firsts, row_counts)
         rows = self._read(np.repeat(norms_at - width * row_counts, row_counts) + width * numbers)
         cosines = query.multiply(rows)
-        lengths = np.nan_to_num(rows["length"].astype(np.float32), nan=0.0, posinf=0.0)
-        counts = np.where(rows["count"] == NO_WORD, 0, rows["count"]).astype(np.intp)
-        spans_before = np.cumsum(counts) - counts
-        norms_of = np.repeat(norms_at - spans_before[firsts], row_counts) + spans_before
         words = np.flatnonzero(rows["count"] != NO_WORD)
-        best = np.where(counts > 0, cosines, np.float32(-1.0))
-        sums, length_sums = _running_sums(cosines * lengths), _running_sums(lengths)
+        if not len(words):  # the headers say otherwise
+            return np.full(len(row_counts), UNKNOWN, np.float32)
+        counts = rows["count"][words].astype(np.intp)
+        best = np.where(counts > 0, cosines[words], np.float32(-1.0))
+        lengths = np.nan_to_num(rows["length"].astype(np.float32), nan=0.0, posinf=0.0)
+        begins, ends = _running_sums(cosines * lengths, words)
+        length_begins, length_ends = _running_sums(lengths, words)
+        first_words = np.searchsorted(words, firsts).clip(max=len(words) - 1)
+        places = np.cumsum(counts) - counts
+        of_passages = np.diff(first_words, append=len(words))
+        places += np.repeat(norms_at - places[first_words], of_passages)
         for length in LENGTHS:
-            begins = np.flatnonzero(counts[words[: 1 - length]] >= length)
-            start, end = words[begins], words[begins + length - 1] + 1
-            norms = self._bytes.take(norms_of[start] + length - 1, mode="clip")
-            norms = norms * (length_sums[end] - length_sums[start])
-            found = (sums[end] - sums[start]) * spans.inverse(norms)
-            best[start] = np.maximum(best[start], found * NORM_STEPS)
-        highest: Floats = np.maximum.reduceat(best, firsts)
+            kept = slice(None, 1 - length)
+            steps = self._bytes.take(places[kept] + (length - 1), mode="clip")
+            norms = steps / NORM_STEPS * (length_ends[length - 1 :] - length_begins[kept])
+            found = (ends[length - 1 :] - begins[kept]) / np.maximum(norms, TINY)
+            found[counts[kept] < length] = -1.0
+            best[kept] = np.maximum(best[kept], found)
+        highest: Floats = np.maximum.reduceat(best, first_words)
         return highest
 
     def _read(self, places: Places | Index) -> Rows:
@@ -138,7 +150,8 @@ class WordSearch:
         return everywhere[places].view(kind)
 
 
-def _running_sums(values: Floats) -> NDArray[np.float64]:
+def _running_sums(values: Floats, words: Index) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the sums of the values of all rows before each word, and up to it."""
     sums = np.zeros(len(values) + 1)
     np.cumsum(values, out=sums[1:])
-    return sums
+    return sums.take(words), sums.take(words + 1)
