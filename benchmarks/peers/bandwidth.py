@@ -19,9 +19,8 @@ from benchmarks.phrases import phrases
 from benchmarks.quality.collection import Collection, ingest_task
 from benchmarks.quality.tasks import TASKS
 from hybrid_search.backends.embedded import near_passages, word_lists
-from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
-from hybrid_search.backends.embedded.short_codes import WORDS
 from hybrid_search.backends.embedded.snapshot import Snapshot
+from hybrid_search.backends.embedded.word_search import WordSearch
 from hybrid_search.backends.types import Request
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import WINDOW
@@ -33,7 +32,10 @@ SET = "calls_sgd"
 BYTES, SHARE = "bytes of a query", "share of the memory's"
 """Names of figures of the result."""
 
-PARTS = ("centroids", "words", "windows", "word codes")
+MODEL_NUMBERS = 288
+"""Numbers of a vector of the shipped model."""
+
+PARTS = ("centroids", "words", "spans", "word codes")
 """What a search reads."""
 
 BLOCK = 2**28
@@ -85,8 +87,8 @@ def list_legs(collection: Collection, texts: Sequence[str]) -> list[Leg]:
 def count_leg_bytes(legs: Sequence[Leg]) -> dict[str, int]:
     """Return the bytes that a search reads, by what they are, at the median.
 
-    They are the centroids, the codes of the words in the lists of the nearest, the windows of the
-    passages that are near by these words, and the word codes of those that are scored exactly.
+    They are the centroids, the codes of the words in the nearest lists, those of the passages that
+    are near by these words, whose spans are compared, and of those that are scored exactly.
     """
     counters = []
     for leg in legs:
@@ -100,29 +102,21 @@ def count_leg_bytes(legs: Sequence[Leg]) -> dict[str, int]:
 @contextmanager
 def count_reads(counter: Counter[str]) -> Iterator[None]:
     """Add to a counter the bytes that searches read meanwhile."""
-    score_listed, score = ShortCodeSearch.score_listed, ShortCodeSearch.score
-    score_all, read = ShortCodeSearch.score_all, Snapshot.read_stored_codes
-    find_nearest = word_lists.find_nearest
+    score_words, score_spans = WordSearch.score_words, WordSearch.score_spans
+    read, choose = Snapshot.read_stored_codes, word_lists.choose_lists
 
-    def count_centroids(vector: Any, used: Any, *arguments: Any) -> Any:
-        counter["centroids"] += used.centroids.nbytes
-        return find_nearest(vector, used, *arguments)
+    def count_centroids(products: Any, *arguments: Any) -> Any:
+        counter["centroids"] += len(products) * MODEL_NUMBERS * products.itemsize
+        return choose(products, *arguments)
 
-    def count_listed(search: ShortCodeSearch, queries: Any, lists: Any, centroids: Any) -> Any:
-        entries = int(lists.sizes[centroids].sum())
-        entry_bytes = lists.words.itemsize + count_row_bytes(search, WORDS)
-        counter["words"] += entries * entry_bytes
-        return score_listed(search, queries, lists, centroids)
+    def count_listed(search: WordSearch, query: Any, are_read: Any, usable: Any) -> Any:
+        words = len(search.lists.find(are_read))
+        counter["words"] += words * (search.lists.places.itemsize + search.row_bytes)
+        return score_words(search, query, are_read, usable)
 
-    def count_scored(search: ShortCodeSearch, queries: Any, layer: int, rows: Any) -> Any:
-        name = "words" if layer == WORDS else "windows"
-        count = int(search.codes.layers[layer].counts[rows].sum())
-        counter[name] += count * count_row_bytes(search, layer)
-        return score(search, queries, layer, rows)
-
-    def count_all(search: ShortCodeSearch, queries: Any) -> Any:
-        counter["windows"] += search.codes.layers[0].codes.nbytes
-        return score_all(search, queries)
+    def count_compared(search: WordSearch, query: Any, passages: Any) -> Any:
+        counter["spans"] += int((search.file.ends - search.file.starts)[passages].sum())
+        return score_spans(search, query, passages)
 
     def count_codes(snapshot: Snapshot, passages: Any) -> Any:
         stored = read(snapshot, passages)
@@ -130,19 +124,12 @@ def count_reads(counter: Counter[str]) -> Iterator[None]:
         return stored
 
     with (
-        mock.patch.object(near_passages, "find_nearest", count_centroids),
-        mock.patch.object(ShortCodeSearch, "score_listed", count_listed),
-        mock.patch.object(ShortCodeSearch, "score", count_scored),
-        mock.patch.object(ShortCodeSearch, "score_all", count_all),
+        mock.patch.object(near_passages, "choose_lists", count_centroids),
+        mock.patch.object(WordSearch, "score_words", count_listed),
+        mock.patch.object(WordSearch, "score_spans", count_compared),
         mock.patch.object(Snapshot, "read_stored_codes", count_codes),
     ):
         yield
-
-
-def count_row_bytes(search: ShortCodeSearch, layer: int) -> int:
-    """Return the bytes of one vector in a layer."""
-    codes = search.codes.layers[layer].codes
-    return int(codes.shape[1] * codes.itemsize)
 
 
 def time_call(call: Callable[[], object]) -> float:

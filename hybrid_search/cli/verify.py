@@ -24,7 +24,9 @@ def verify(
     ] = DEFAULT_SAMPLE,
     full: Annotated[
         bool,
-        typer.Option("--full", help="Read all word codes, and compare the graphs with them."),
+        typer.Option(
+            "--full", help="Read all word codes, and compare the lists of words with them."
+        ),
     ] = False,
     repair: Annotated[
         bool,

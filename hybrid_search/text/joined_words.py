@@ -43,7 +43,7 @@ COLUMNS = (
 FIRST_INFINITE_HALF = 0x7C00
 """The bits of float16 infinity; those of NaN and of negative numbers are larger."""
 
-_HEADERS = np.dtype(
+HEADERS = np.dtype(
     {
         "names": ("magic", "bits", "layout", "dimension", "codebook", "rows", "words", "spans"),
         "formats": ("S4", "u1", "u1", "<u2", "<u4", "<u4", "<u4", "<u4"),
@@ -131,7 +131,7 @@ def join_stored(stored: Sequence[bytes], dimension: int) -> JoinedCodes | None:
     """Join the passages with these `stored` bytes, or return None if one of them is damaged."""
     if min(map(len, stored)) < HEADER.size:
         return None
-    headers = np.frombuffer(b"".join([data[: HEADER.size] for data in stored]), _HEADERS)
+    headers = np.frombuffer(b"".join([data[: HEADER.size] for data in stored]), HEADERS)
     if not _are_alike(headers, dimension):
         return None
     bits = int(headers["bits"][0])
@@ -178,6 +178,20 @@ def from_rows(
         boundaries=boundaries if has_boundaries else None,
         **encoded,
     )
+
+
+def find_rows(data: bytes) -> Rows:
+    """Return the rows of a passage that is stored so, without a copy; none if it is damaged."""
+    no_rows = np.zeros(0, row_type(0, residual_codes.DEFAULT_BITS))
+    if len(data) < HEADER.size:
+        return no_rows
+    magic, bits, _, dimension, _, row_count, _, span_count = HEADER.unpack_from(data)
+    if magic != MAGIC or bits not in residual_codes.BITS:
+        return no_rows
+    kind = row_type(dimension, bits)
+    if len(data) < HEADER.size + row_count * kind.itemsize + span_count:
+        return no_rows
+    return np.ndarray((row_count,), kind, data, HEADER.size)
 
 
 def _are_alike(headers: NDArray[np.void], dimension: int) -> bool:

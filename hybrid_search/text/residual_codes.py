@@ -157,6 +157,10 @@ def scale(bits: int, dimension: int) -> np.float32:
     return np.float32(1 / (STEPS[bits] * np.sqrt(dimension)))
 
 
+QUERY_PLANES = 8
+"""Bits of a number of a query in planes: products are off by less than rounding 2 bits costs."""
+
+
 @cache
 def _query_weights() -> Floats:
     return np.array([float(FINER_STEPS) ** -row for row in range(QUERY_ROWS)], np.float32)
@@ -186,4 +190,41 @@ class ResidualQuery:
             rows = slice(start, start + ROWS_TOGETHER)
             numbers = np.ascontiguousarray(unpack(packed[rows], bits, self._dimension))
             products[rows] = np.asarray(numkong.dots_packed(numbers, self._packed)) @ weights
+        return products
+
+
+class RoughQuery:
+    """A turned query, ready for rough products with many packed residuals.
+
+    A level of 2 bits is a sum of what each bit stands for, so the query is cut into planes of bits,
+    too, and a product is counted: the bits that are set in both. That takes a third of the time of
+    unpacking. Codes of other bits are unpacked.
+    """
+
+    def __init__(self, query: Floats, bits: int) -> None:
+        self._exact = ResidualQuery(query) if bits != 2 else None
+        self._bits, self._scale = bits, scale(bits, len(query))
+        if self._exact is not None:
+            return
+        lowest, first, second, _ = levels(2).astype(np.float32)
+        padded = np.zeros(4 * count_bytes(len(query), 2), np.float32)
+        padded[: len(query)] = query
+        weights = np.outer(padded, [first - lowest, second - lowest]).ravel()
+        step = max(float(np.abs(weights).max(initial=0.0)), 1e-30) / (2 ** (QUERY_PLANES - 1) - 1)
+        planes = np.arange(QUERY_PLANES)
+        numbers = np.rint(weights / step).astype(np.int64) >> planes[:, None] & 1
+        packed = np.packbits(numbers.astype(np.uint8), axis=1, bitorder="little")
+        self._planes = numkong.dots_pack(packed, dtype="uint1")
+        signs = np.where(planes < QUERY_PLANES - 1, 1.0, -1.0)  # two's complement
+        self._weights = (step * signs * 2.0**planes).astype(np.float32)
+        self._constant = np.float32(lowest * query.sum())
+
+    def multiply(self, packed: Bytes) -> Floats:
+        """Return the product of the query and each residual, about, float32 ``[rows]``."""
+        if self._exact is not None:
+            return self._exact.multiply(packed, self._bits)
+        counts = np.asarray(numkong.dots_packed(packed, self._planes)).astype(np.float32)
+        products: Floats = counts @ self._weights
+        products += self._constant
+        products *= self._scale
         return products

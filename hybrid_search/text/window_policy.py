@@ -82,20 +82,15 @@ def window_vectors(tokens: WordCodes, policy: str, dimension: int | None = None)
     They are in the order of `window_bounds`. A window without tokens gets the zero vector, whose
     cosine with everything is 0. If `dimension` is given, vectors are truncated to it.
     """
-    row_vectors = vectors(tokens)[:, :dimension]
-    return window_vectors_from_sums(spans.running_sums(row_vectors), tokens, policy)
-
-
-def cut_unit_vector(vector: Floats, dimension: int) -> Floats:
-    """Truncate a unit vector and rescale it to length 1, float32 ``[dimension]``."""
-    return spans.scale_to_unit(vector[:dimension])
-
-
-def window_vectors_from_sums(sums: Floats, tokens: WordCodes, policy: str) -> Floats:
-    """Return the `window_vectors` of a passage, given the running `sums` of its rows."""
+    sums = spans.running_sums(vectors(tokens)[:, :dimension])
     window_ranges = window_bounds(tokens.counts, policy)
     rows = tokens.rows[window_ranges]
     window_sums = sums[rows[:, 1] + 1] - sums[rows[:, 0]]
     lengths = np.sqrt(np.einsum("ij,ij->i", window_sums, window_sums))
     unit: Floats = window_sums * spans.inverse(lengths)[:, None]
     return unit
+
+
+def cut_unit_vector(vector: Floats, dimension: int) -> Floats:
+    """Truncate a unit vector and rescale it to length 1, float32 ``[dimension]``."""
+    return spans.scale_to_unit(vector[:dimension])

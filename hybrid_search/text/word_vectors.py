@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hybrid_search.text import residual_codes, spans
 from hybrid_search.text.codebook import find_nearest, turn
-from hybrid_search.text.residual_codes import ResidualQuery
+from hybrid_search.text.residual_codes import ResidualQuery, RoughQuery
 from hybrid_search.text.types import Bytes, Codebook, Floats, Halves, WordCodes
 
 CENTROID_STEPS, RESIDUAL_STEPS = 255, 128
@@ -129,6 +129,33 @@ class WordQuery:
         products += along
         products *= codes.lengths
         return products
+
+
+class RoughWordQuery:
+    """A unit query, ready for rough cosines with the stored rows of many words.
+
+    Args:
+        query: float32 ``[dimension]``.
+        codebook: The centroids of the codes.
+        bits: The bits of a number of a residual.
+    """
+
+    def __init__(self, query: Floats, codebook: Codebook, bits: int) -> None:
+        turned = turn(query[None])[0]
+        self.centroids = spans.multiply(codebook.centroids, turned[:, None])[:, 0]
+        self._residuals = RoughQuery(turned, bits)
+
+    def multiply(self, rows: NDArray[np.void]) -> Floats:
+        """Return about the cosine of the query and each row, of the type `joined_words.row_type`.
+
+        float32 ``[rows]``.
+        """
+        cosines = self._residuals.multiply(rows["residual"])
+        cosines *= rows["residual_part"] * np.float32(1 / RESIDUAL_STEPS)
+        along = self.centroids.take(rows["centroid"], mode="clip")
+        along *= rows["centroid_part"] * np.float32(1 / CENTROID_STEPS)
+        cosines += along
+        return cosines
 
 
 def _unpack(residuals: Bytes, bits: int, dimension: int) -> Floats:

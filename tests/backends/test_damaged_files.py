@@ -12,14 +12,26 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hybrid_search import connect
 from hybrid_search.backends.crc import crc32
+from hybrid_search.backends.embedded import near_passages
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.backends.embedded.codes_file import UNFINISHED, CodesBuilder
+from hybrid_search.backends.embedded.sealed_file import SealedFile
 from hybrid_search.errors import DamagedIndexError, IndexStoreError
 from hybrid_search.maintenance.verify import Verification
-from tests.helpers.changed_index import DOCUMENTS, INDEX, STORE, URL, ask
+from tests.helpers.changed_index import (
+    DOCUMENTS,
+    INDEX,
+    STORE,
+    URL,
+    ask,
+    list_codes_files,
+    open_head,
+)
 
 TOLERANCE = 0.03
 """How far a score may be off: BM25 counts what was deleted until its segment is merged."""
@@ -131,6 +143,46 @@ def test_a_changed_bit_in_a_file_of_codes_is_told_and_mended_from_the_text(
         assert ask(client) == near(answers)
 
 
+def test_damaged_lists_of_words_are_told_and_made_again_of_the_codes(
+    tiny_encoder: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(near_passages, "MOST_CANDIDATES", 1)  # more than a window is proposed from
+    with connect(URL) as client:
+        client.ingest(
+            [{"id": str(number), "text": f"refund word{number}"} for number in range(150)]
+        )
+        before = ask(client)
+    path = find_file(".codes")
+    data = bytearray(path.read_bytes())
+    data[SealedFile(path)._sections["list words"]["start"]] ^= 4
+    path.write_bytes(data)
+    with connect(URL) as client:
+        result = client.query("refund word7", size=50)
+        assert {hit.id: hit.score for hit in result.hits} == before
+        (warning,) = result.plan["warnings"]
+        assert "verify --index calls --repair" in warning
+        assert {finding.kind for finding in client.verify("calls").findings} == {"vectors"}
+    assert not repair().findings
+    with connect(URL) as client:
+        assert "warnings" not in client.query("refund word7").plan
+        assert ask(client) == before
+
+
+def test_words_in_other_lists_than_those_of_their_codes_are_found(
+    answers: dict[str, float],
+) -> None:
+    (file,) = list_codes_files()[:1]
+    builder = CodesBuilder(file.path.parent / UNFINISHED, open_head().identity)
+    for passage, document in zip(file.passages.tolist(), file.documents.tolist(), strict=True):
+        builder.add(passage, document, file.ids[document], file.read(passage) or b"")
+    builder.keys[3] = builder.keys[3] + np.uint32(1)
+    builder.seal(file.path.parent, file.first, file.last)
+    with connect(URL) as client:
+        assert client.verify("calls").is_sound
+        (finding,) = client.verify("calls", full=True).findings
+        assert (finding.kind, finding.document_id) == ("vectors", "call-003")
+
+
 @pytest.mark.parametrize("damage", ["gone", "cut", "foreign"])
 def test_a_file_of_codes_that_is_gone_or_another_is_told_and_made_again(
     answers: dict[str, float], damage: str
@@ -167,7 +219,7 @@ def test_a_damaged_head_is_told_and_the_index_can_be_deleted(
 
 def test_an_index_of_another_format_is_refused_in_one_line(answers: dict[str, float]) -> None:
     path = INDEX / "head.json"
-    text = json.loads(path.read_bytes())["head"].replace('"format": 1', '"format": 7')
+    text = json.loads(path.read_bytes())["head"].replace('"format": 2', '"format": 7')
     path.write_text(json.dumps({"head": text, "crc32": crc32(text.encode())}))
     with connect(URL) as client, pytest.raises(IndexStoreError, match=r"format 7\.\d.*again"):
         client.query("refund")

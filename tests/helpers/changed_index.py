@@ -88,7 +88,7 @@ def read_codes(passage: int, index: Path = INDEX) -> bytes:
 
 
 def change_codes(passage: int, data: bytes, index: Path = INDEX) -> None:
-    """Write other word codes of a passage, with their checksum, and the short codes as they are."""
+    """Write other word codes of a passage, with checksum and lists, as a wrong writer would."""
     head = open_head(index)
     for file in list_codes_files(index):
         if file.first <= passage <= file.last:
@@ -98,8 +98,7 @@ def change_codes(passage: int, data: bytes, index: Path = INDEX) -> None:
                 file.passages.tolist(), file.documents.tolist(), strict=True
             ):
                 kept = data if number == passage else file.read(number) or b""
-                builder.add(number, document, file.ids[document], kept, None)
-            builder.parts = [file.read_short_codes()]
+                builder.add(number, document, file.ids[document], kept)
             builder.seal(folder, file.first, file.last)
     os.utime(head.version_folder(index) / RECORDS / META)  # readers open the files again
 

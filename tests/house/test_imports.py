@@ -63,7 +63,6 @@ ALLOWED_IMPORTERS = {
     "Stemmer": {"text.stems"},
     "numkong": {
         "backends.server.two_bit_codes",
-        "backends.short_vectors",
         "encoder.precisions",
         "text.codebook",
         "text.residual_codes",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid_search.text import residual_codes
-from hybrid_search.text.residual_codes import BITS, ResidualQuery
+from hybrid_search.text.residual_codes import BITS, ResidualQuery, RoughQuery
 
 quick = settings(deadline=None, max_examples=50)
 bits_of_a_number = st.sampled_from(BITS)
@@ -56,3 +56,18 @@ def test_a_product_is_that_of_the_levels(bits: int, dimension: int, seed: int) -
     largest_error = np.abs(query).max() / (127 * 254**2 * 2)
     tolerance = np.abs(rows).sum(axis=1) * largest_error + 1e-6
     assert np.all(np.abs(products - rows @ query) <= tolerance)
+
+
+@quick
+@given(bits_of_a_number, dimensions, seeds)
+def test_a_rough_product_is_near_it(bits: int, dimension: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    codes = random.integers(1, 2**bits, (3, dimension)).astype(np.uint8)
+    query = random.standard_normal(dimension).astype(np.float32)
+    packed = residual_codes.pack(codes, bits)
+    # Two bits a number stand for 7 and 13 units, each of which is off by half a step of 127 of the
+    # largest of them.
+    half_step = np.abs(query).max() * 13 / 127 / 2
+    off = half_step * 2 * dimension * residual_codes.scale(bits, dimension)
+    expected = ResidualQuery(query).multiply(packed, bits)
+    np.testing.assert_allclose(RoughQuery(query, bits).multiply(packed), expected, atol=off + 1e-5)

@@ -212,8 +212,8 @@ class EmbeddedBackend:
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg.
 
-        tantivy computes BM25. Short codes propose passages for the span leg, or all are scored if
-        there are few, or a filter leaves few.
+        tantivy computes BM25. The nearest words propose passages for the span leg, or all are
+        scored if there are few, or a filter leaves few.
         """
         with self._read(index) as snapshot:
             lexical = _find_by_words(snapshot, request) if request.lexical else {}
@@ -383,7 +383,7 @@ def _find_few(
             return allowed, "exact, on what the filter leaves"
     elif len(snapshot) <= max(near_passages.MOST_CANDIDATES, request.window):
         return snapshot.documents.passages, "exact"
-    return None, f"short codes in {len(snapshot.files)} files"
+    return None, f"nearest words in {len(snapshot.files)} files"
 
 
 def _measure(folder: Path) -> tuple[int, datetime]:

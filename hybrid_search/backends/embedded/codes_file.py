@@ -1,33 +1,32 @@
-"""A file of codes: the word codes and the short codes of the passages of one commit, or of many.
+"""A file of codes: the word codes of the passages of one commit, or of many, and lists of words.
 
-Its name tells the range of passages that it is for, `FIRST-LAST.codes`. Token codes have a checksum
-each, which is compared when they are read; the arrays have theirs, compared when it is opened.
+Its name tells the range of passages that it is for, `FIRST-LAST.codes`. Word codes have a checksum
+for each passage, which is compared when they are read as a whole; the arrays have theirs, compared
+when it is opened, and the lists when they are first needed.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends.crc import crc32
-from hybrid_search.backends.embedded import short_codes
 from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.sealed_file import (
     DamagedFileError,
     SealedFile,
     SealedFileWriter,
 )
-from hybrid_search.backends.embedded.short_codes import LAYERS, WORDS, LayerCodes, ShortCodes
-from hybrid_search.text import word_codes
-from hybrid_search.text.types import WordCodes
+from hybrid_search.backends.embedded.word_lists import Index, WordLists, list_words
+from hybrid_search.text.joined_words import HEADER, find_rows
 
 UNFINISHED = "unfinished.tmp"
 """Name of a file that is being written."""
@@ -46,36 +45,35 @@ class CodesBuilder:
     ids: dict[int, str] = field(default_factory=dict)
     ends: list[int] = field(default_factory=list)
     checksums: list[int] = field(default_factory=list)
-    parts: list[ShortCodes] = field(default_factory=list)
+    keys: list[NDArray[np.uint32]] = field(default_factory=list)
+    places: list[Index] = field(default_factory=list)
     _file: SealedFileWriter | None = None
 
     def __len__(self) -> int:
         """Return the number of passages."""
         return len(self.passages)
 
-    def add(
-        self, passage: int, document: int, document_id: str, data: bytes, codes: ShortCodes | None
-    ) -> None:
+    def add(self, passage: int, document: int, document_id: str, data: bytes) -> None:
         """Append a passage whose number is higher than all before it; `data` are word codes."""
         if self._file is None:
             self._file = SealedFileWriter(self.unfinished)
+        keys, places = place_words(data, self._file.position)
+        self.keys.append(keys)
+        self.places.append(places)
         self._file.write(data)
         self.passages.append(passage)
         self.documents.append(document)
         self.ids[document] = document_id
         self.ends.append(self._file.position)
         self.checksums.append(crc32(data))
-        if codes is not None:
-            self.parts.append(codes)
 
     def cut(self, passages: int) -> None:
         """Take back all but the first so many passages."""
         if self._file is None or passages == len(self):
             return
-        left_out = set(self.passages[passages:])
         self._file.cut(self.ends[passages - 1] if passages else 0)
-        self.parts = [part for part in self.parts if int(part.passages[0]) not in left_out]
-        for column in (self.passages, self.documents, self.ends, self.checksums):
+        columns = (self.passages, self.documents, self.ends, self.checksums, self.keys, self.places)
+        for column in columns:
             del column[passages:]
         kept = set(self.documents)
         self.ids = {document: name for document, name in self.ids.items() if document in kept}
@@ -90,12 +88,10 @@ class CodesBuilder:
             file.add("checksums", np.array(self.checksums, np.uint32))
             names = json.dumps(self.ids, ensure_ascii=False).encode()
             file.add("ids", np.frombuffer(names, np.uint8))
-            codes = short_codes.join([short_codes.empty(), *self.parts])
-            file.add("short passages", codes.passages)
-            for number, layer in enumerate(codes.layers):
-                file.add(f"counts {number}", layer.counts)
-                file.add(f"codes {number}", layer.codes)
-            file.add("centroids", codes.centroids)
+            lists = WordLists.from_words(self.keys, self.places)
+            file.add("lists", lists.keys)
+            file.add("list counts", lists.counts.astype(np.uint32))
+            file.add("list words", lists.places)
             path = folder / name_of(first, last)
             file.seal(path, {"identity": self.identity})
         return path
@@ -104,6 +100,13 @@ class CodesBuilder:
         """Remove the file."""
         if self._file is not None:
             self._file.__exit__(None, None, None)
+
+
+def place_words(data: bytes, start: int) -> tuple[NDArray[np.uint32], Index]:
+    """Return the list of each word of a passage, and where it begins, if the passage does there."""
+    rows = find_rows(data)
+    keys, numbers = list_words(rows)
+    return keys, start + HEADER.size + rows.itemsize * numbers
 
 
 def name_of(first: int, last: int) -> str:
@@ -127,6 +130,8 @@ class CodesFile:
         last: The last passage of its range.
         passages: Those that it has, ascending, int64 ``[passages]``.
         documents: The document of each, int64 ``[passages]``.
+        starts: Where the word codes of each begin, in bytes, int64 ``[passages]``.
+        ends: Where they end.
 
     Raises:
         DamagedFileError: If it is not one that was written for the index with this identity.
@@ -140,7 +145,8 @@ class CodesFile:
             raise DamagedFileError(f"{path} is of another index")
         self.passages: Numbers = self._sealed.read("passages")
         self.documents: Numbers = self._sealed.read("documents")
-        self._ends: Numbers = self._sealed.read("ends")
+        self.ends: Numbers = self._sealed.read("ends")
+        self.starts: Numbers = np.append(0, self.ends)[:-1]
         self._checksums: NDArray[np.uint32] = self._sealed.read("checksums")
         self._sound: set[int] = set()
 
@@ -157,9 +163,9 @@ class CodesFile:
         return len(self.passages)
 
     @property
-    def size(self) -> int:
-        """How many bytes it has."""
-        return len(self._sealed.data)
+    def data(self) -> Any:
+        """All its bytes, mapped into memory."""
+        return self._sealed.data
 
     @cached_property
     def ids(self) -> dict[int, str]:
@@ -178,42 +184,31 @@ class CodesFile:
         row = int(np.searchsorted(self.passages, passage))
         if row == len(self) or self.passages[row] != passage:
             return None
-        data: bytes = self._sealed.data[self._ends[row - 1] if row else 0 : self._ends[row]]
+        data: bytes = self.data[self.starts[row] : self.ends[row]]
         if passage not in self._sound:
             if crc32(data) != self._checksums[row]:
                 return b""
             self._sound.add(passage)
         return data
 
-    def read_short_codes(self) -> ShortCodes:
-        """Return the short codes of its passages, mapped into memory.
+    def read_lists(self) -> WordLists:
+        """Return the lists of its words, mapped into memory.
 
         DamagedFileError is raised if they are not those that were written.
         """
-        layers = tuple(
-            LayerCodes(self._sealed.read(f"counts {number}"), self._sealed.read(f"codes {number}"))
-            for number in range(len(LAYERS))
+        keys, counts, places = (
+            self._sealed.read(name) for name in ("lists", "list counts", "list words")
         )
-        centroids = self._sealed.read("centroids")
-        return ShortCodes(self._sealed.read("short passages"), layers, centroids)
+        return WordLists.from_arrays(keys, counts.astype(np.int64), places)
 
-    def shorten_again(self, dimension: int) -> ShortCodes:
-        """Return the short codes of its passages, made from those word codes that are sound."""
-        parts = [
-            short_codes.shorten(passage, tokens)
-            for passage, tokens in self._iterate_tokens()
-            if word_codes.is_sound(tokens, dimension) and len(tokens.norms)
-        ]
-        return short_codes.join([short_codes.empty(), *parts])
-
-    def _iterate_tokens(self) -> Iterator[tuple[int, WordCodes]]:
-        for passage in self.passages.tolist():
-            yield passage, word_codes.read(self.read(passage) or b"")
+    def list_again(self) -> WordLists:
+        """Return the lists of its words, made from those word codes that are sound."""
+        starts = zip(self.passages.tolist(), self.starts.tolist(), strict=True)
+        placed = [place_words(self.read(passage) or b"", start) for passage, start in starts]
+        return WordLists.from_words([keys for keys, _ in placed], [places for _, places in placed])
 
 
-def merge(
-    files: Sequence[CodesFile], alive: Numbers, folder: Path, identity: str, dimension: int
-) -> Path | None:
+def merge(files: Sequence[CodesFile], alive: Numbers, folder: Path, identity: str) -> Path | None:
     """Copy the passages that are alive of neighbouring files into one in `folder`.
 
     Passages whose word codes changed are copied as they are, so that they stay damaged.
@@ -224,36 +219,13 @@ def merge(
     builder = CodesBuilder(folder / UNFINISHED, identity)
     try:
         for file in files:
-            _copy(file, alive, builder, dimension)
+            kept = np.isin(file.passages, alive)
+            numbers = zip(file.passages[kept].tolist(), file.documents[kept].tolist(), strict=True)
+            for passage, document in numbers:
+                name = file.ids.get(document, "")
+                builder.add(passage, document, name, file.read(passage) or b"")
         if not len(builder):
             return None
         return builder.seal(folder, files[0].first, files[-1].last)
     finally:
         builder.discard()
-
-
-def _copy(file: CodesFile, alive: Numbers, builder: CodesBuilder, dimension: int) -> None:
-    try:
-        codes = file.read_short_codes()
-    except DamagedFileError:
-        codes = file.shorten_again(dimension)
-    kept = set(np.intersect1d(file.passages, alive).tolist())
-    parts = {int(part.passages[0]): part for part in _split(codes)}
-    for passage, document in zip(file.passages.tolist(), file.documents.tolist(), strict=True):
-        if passage in kept:
-            data = file.read(passage) or b""
-            name = file.ids.get(document, "")
-            builder.add(passage, document, name, data, parts.get(passage))
-
-
-def _split(codes: ShortCodes) -> Iterator[ShortCodes]:
-    """Yield the short codes of each passage, in order."""
-    ends = [np.cumsum(layer.counts, dtype=np.int64) for layer in codes.layers]
-    for row in range(len(codes.passages)):
-        layers = []
-        for layer, own_ends in zip(codes.layers, ends, strict=True):
-            count, end = layer.counts[row : row + 1], int(own_ends[row])
-            layers.append(LayerCodes(count, layer.codes[end - int(count[0]) : end]))
-        end = int(ends[WORDS][row])
-        centroids = codes.centroids[end - len(layers[WORDS].codes) : end]
-        yield ShortCodes(codes.passages[row : row + 1], tuple(layers), centroids)

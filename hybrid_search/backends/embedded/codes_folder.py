@@ -22,7 +22,7 @@ from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 _log = logging.getLogger(__name__)
 
 FULL_PASSAGES = 8192
-"""A file with so many passages, some 270 MB, is not merged with others."""
+"""A file with so many passages, some 50 MB, is not merged with others."""
 
 FEW_FILES = 8
 """So many files that are not full may there be before they are merged."""
@@ -82,29 +82,29 @@ def _remove(path: Path) -> None:
         _log.debug("%s is still open somewhere", path)
 
 
-def mend(folder: Path, alive: Numbers, identity: str, dimension: int) -> None:
-    """Write files again whose short codes are damaged; they are made of the word codes."""
+def mend(folder: Path, alive: Numbers, identity: str) -> None:
+    """Write files again whose lists of words are damaged; they are made of the word codes."""
     for path in list_files(folder):
         file = CodesFile.open_or_none(path, identity)
         if file is None:
             continue  # `verify` tells of which passages
         try:
-            file.read_short_codes()
+            file.read_lists()
         except DamagedFileError as error:
             _log.warning("%s: made again from the word codes", error)
-            _replace(folder, [file], alive, identity, dimension)
+            _replace(folder, [file], alive, identity)
 
 
-def compact(folder: Path, alive: Numbers, identity: str, dimension: int) -> None:
+def compact(folder: Path, alive: Numbers, identity: str) -> None:
     """Merge small files if there are many, and write again those that are mostly deleted."""
     files = [CodesFile.open_or_none(path, identity) for path in list_files(folder)]
     sound = [file for file in files if file is not None]
     for file in sound:
         if len(file) - _count_alive(file.path, alive) > STALE_SHARE * len(file):
-            _replace(folder, [file], alive, identity, dimension)
+            _replace(folder, [file], alive, identity)
     run = _find_run(files)
     if run:
-        _replace(folder, run, alive, identity, dimension)
+        _replace(folder, run, alive, identity)
 
 
 def _find_run(files: Sequence[CodesFile | None]) -> list[CodesFile]:
@@ -124,10 +124,8 @@ def _find_run(files: Sequence[CodesFile | None]) -> list[CodesFile]:
     return run if len(run) > FEW_FILES else []
 
 
-def _replace(
-    folder: Path, files: Sequence[CodesFile], alive: Numbers, identity: str, dimension: int
-) -> None:
-    path = merge(files, alive, folder, identity, dimension)
+def _replace(folder: Path, files: Sequence[CodesFile], alive: Numbers, identity: str) -> None:
+    path = merge(files, alive, folder, identity)
     if path is None:
         return  # the sweep removes them
     for file in files:

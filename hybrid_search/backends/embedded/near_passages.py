@@ -1,4 +1,9 @@
-"""Find the passages whose short codes are nearest to a query: those worth exact scores."""
+"""Find the passages whose words seem nearest to a query: those worth exact scores.
+
+First the words of some lists are compared with the query (`word_lists`), then spans of a few
+lengths of the passages with the best words. A query with a filter that leaves few passages compares
+the spans of all of them.
+"""
 
 from __future__ import annotations
 
@@ -12,77 +17,67 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded.passage_documents import Numbers, PassageDocuments
-from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
-from hybrid_search.backends.embedded.short_codes import WORDS, Rows, shorten_query
-from hybrid_search.backends.embedded.word_lists import WordLists, find_nearest
+from hybrid_search.backends.embedded.word_lists import LEVELS, Index, choose_lists
+from hybrid_search.backends.embedded.word_search import WordSearch
 from hybrid_search.system import available_cores
 from hybrid_search.text.types import Codebook, Floats
+from hybrid_search.text.word_vectors import RoughWordQuery
 
 RANK = 30
-FEWEST_CANDIDATES, MOST_CANDIDATES, MARGIN = 150, 600, 0.07
+FEWEST_CANDIDATES, MOST_CANDIDATES, MARGIN = 150, 600, 0.04
 """Proposed are the passages whose score is at most a margin below that of the `RANK`-th best.
 
 For a phrase that few calls come near they are few. There are at least and at most so many.
 """
 
+FEWEST_COMPARED, MOST_COMPARED, WORD_MARGIN = 600, 1000, 0.1
+"""The same of the passages whose spans are compared, by the cosines of their best words.
+
+On calls_sgd the 1000 best by words hold .989 of the exact ten best, the 400 best .960; of 950 the
+150 that are best by their spans hold .990.
+"""
+
 MEASURED_PASSAGES = 35_000
 GROWTH, MARGIN_GROWTH = 2, 0.02
-"""What more than `MEASURED_PASSAGES` need: the most and the margin grow for ten times as many.
+"""What more than `MEASURED_PASSAGES` need: the most and the margins grow for ten times as many.
 
-The most is `GROWTH` times as large, and the margin `MARGIN_GROWTH` larger, as the scores of more
+The most is `GROWTH` times as large, and the margins `MARGIN_GROWTH` larger, as the scores of more
 passages are off by more. `benchmarks.speed.larger` measures recall on ten times as many.
 """
 
-WIDTH = 5
-"""Passages whose words are compared, for each of the most candidates: by the nearest windows."""
+LISTED_WORDS, LISTED_SHARE = 80_000, 60
+"""How many words are compared first: a 60th of all, if that is more.
 
-SHARE = 40
-"""In a large index the words of one passage among so many are compared.
-
-On ten times calls_sgd, 352,690 passages, recall@10 is .968 so; with 3,000 it was .954.
-"""
-
-LISTED_WORDS, LISTED_SHARE = 36_000, 60
-"""How many words are compared where words are listed by centroids: a 60th of all, if that is more.
-
-They are those of the nearest centroids. The share also bounds the passages whose windows are
-compared then. Of 2,127 passages of calls_sgd a 60th of the words reaches all of the exact ten best,
-and recall@10 is .990, as with all windows; with a 90th it is .984.
+With 60,000 recall@10 on calls_sgd is .005 lower.
 """
 
 PARALLEL_WORDS = 100_000
-"""How many listed words are compared in threads: fewer are compared as soon without them.
+"""How many listed words are compared in threads: fewer are compared as soon without them."""
 
-Those of 35,269 passages take as long either way, and a tenth less of the processors without.
-"""
+UNLISTED = 200
+"""A filter that leaves n of N passages goes without lists where n * n is at most so many times N.
 
-LISTED_WIDTH, LISTED_MARGIN = 3, 0.03
-"""The windows of which passages are compared then: those that are near by their listed words.
-
-They are at most so many for each of the most candidates, and those whose score may be in the margin
-of proposals, which is wider here, as windows count, too.
-"""
-
-WINDOW_SHARE = 0.35
-"""What the cosine of the nearest window counts beside that of the nearest word.
-
-On calls_sgd 400 proposed passages of 35,269 hold .983 of the exact ten best with it, .971 without.
+Lists have the words of all passages, so the fewer are left, the more lists must be read.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchedFiles:
-    """The short codes of an index, and which of its passages may be proposed.
+    """The words of an index, and which of its passages may be proposed.
 
     Attributes:
         searches: Those of each file.
         usable: For each of them, which passages may be proposed, bool ``[passages]``.
-        codebook: The centroids by which words are listed; None if all windows are compared.
+        counts: The number of words of each list, in all files, int64 ``[LEVELS * centroids]``.
+        codebook: The codebook of the word codes.
+        bits: The bits of a number of them.
     """
 
-    searches: Sequence[ShortCodeSearch]
+    searches: Sequence[WordSearch]
     usable: Sequence[NDArray[np.bool_]]
-    codebook: Codebook | None
+    counts: NDArray[np.int64]
+    codebook: Codebook
+    bits: int
 
     def __len__(self) -> int:
         """Return the number of passages."""
@@ -102,8 +97,16 @@ class Limits:
 class NearPassages:
     """Passages that seem near a query: their positions in each search, and their scores."""
 
-    rows: Sequence[Rows]
+    rows: Sequence[Index]
     scores: Sequence[Floats]
+
+
+def count_words(searches: Iterable[WordSearch], codebook: Codebook) -> NDArray[np.int64]:
+    """Return the number of words of each list, int64 ``[LEVELS * centroids]``."""
+    counts = np.zeros(LEVELS * len(codebook.centroids), np.int64)
+    for search in searches:
+        np.add.at(counts, np.minimum(search.lists.keys, len(counts) - 1), search.lists.counts)
+    return counts
 
 
 def propose(
@@ -122,77 +125,74 @@ def propose(
         least_documents: Of how many documents at least, as far as so many are compared.
         documents: Which passage is of which document.
     """
-    limits = compute_limits(len(files), least)
-    with ThreadPoolExecutor(available_cores()) as pool:  # the products release Python's lock
-        nearest = None
-        if files.codebook is not None:
-            nearest = _find_by_lists(pool, files, files.codebook, vector, limits)
-        # lists propose passages by their nearest words, which are too few for a long page
-        if nearest is None or sum(map(len, nearest.rows)) < limits.least:
-            nearest = _find_by_windows(pool, files, vector, limits)
+    query = RoughWordQuery(vector, files.codebook, files.bits)
+    usable = sum(int(np.count_nonzero(part)) for part in files.usable)
+    with ThreadPoolExecutor(available_cores()) as pool:  # numpy and numkong release Python's lock
+        if usable**2 <= UNLISTED * len(files):
+            rows = [np.flatnonzero(part) for part in files.usable]
+            near = _compare_spans(pool, files, query, rows)
+        else:
+            near = _find_by_words(pool, files, query, least, usable)
     passages = np.concatenate(
-        [
-            search.codes.passages[rows]
-            for search, rows in zip(files.searches, nearest.rows, strict=True)
-        ]
+        [search.file.passages[own] for search, own in zip(files.searches, near.rows, strict=True)]
     )
-    count = count_near(nearest.scores, limits)
+    count = count_near(near.scores, compute_limits(len(files), least))
     return passages[
         select_of_documents(
-            nearest.scores, count, lambda places: documents.find(passages[places]), least_documents
+            near.scores, count, lambda places: documents.find(passages[places]), least_documents
         )
     ]
 
 
-def _find_by_windows(
-    pool: ThreadPoolExecutor, files: SearchedFiles, vector: Floats, limits: Limits
-) -> NearPassages:
-    """Compare the windows of all passages, then the words of the nearest."""
-    searches, query = files.searches, shorten_query(vector)
-    # with one file a thread has nobody to work beside
-    map_searches = _choose_map(pool, sum(map(bool, searches)) > 1)
-    cosines = list(map_searches(lambda search: search.score_all(query), searches))
-    for window_cosines, is_usable in zip(cosines, files.usable, strict=True):
-        window_cosines[~is_usable] = -np.inf
-    rows = select_best(cosines, max(WIDTH * limits.most, len(files) // SHARE))
-    by_words = map_searches(lambda search, own: search.score(query, WORDS, own), searches, rows)
-    by_windows = [own[own_rows] for own, own_rows in zip(cosines, rows, strict=True)]
-    return NearPassages(rows, _add_cosines(list(by_words), by_windows))
-
-
-def _find_by_lists(
+def _find_by_words(
     pool: ThreadPoolExecutor,
     files: SearchedFiles,
-    codebook: Codebook,
-    vector: Floats,
-    limits: Limits,
+    query: RoughWordQuery,
+    least: int,
+    usable: int,
 ) -> NearPassages:
-    """Compare the words of the nearest centroids, then the windows of the nearest passages.
-
-    Returns:
-        The passages whose windows were compared.
-    """
-    searches, query = files.searches, shorten_query(vector)
-    lists = [search.list_words(len(codebook.centroids)) for search in searches]
-    sizes: Numbers = np.stack([own.sizes for own in lists]).sum(axis=0, dtype=np.int64)
-    count = max(LISTED_WORDS, int(sizes.sum()) // LISTED_SHARE)
-    nearest = find_nearest(vector, codebook, sizes, count)
-    in_order = np.sort(nearest)  # lists of neighbours lie side by side in memory
-
-    def score_words(search: ShortCodeSearch, own: WordLists) -> tuple[Rows, Floats]:
-        return search.score_listed(query, own, in_order)
-
-    map_searches = _choose_map(pool, count > PARALLEL_WORDS)
-    rows, cosines = map(list, zip(*map_searches(score_words, searches, lists), strict=True))
-    for own_rows, word_cosines, is_usable in zip(rows, cosines, files.usable, strict=True):
-        word_cosines[~is_usable[own_rows]] = -np.inf
-    most = max(LISTED_WIDTH * limits.most, len(files) // LISTED_SHARE)
-    listed_limits = Limits(limits.least, most, limits.margin + LISTED_MARGIN)
-    best = select_best(cosines, count_near(cosines, listed_limits))
+    """Compare words, then spans of the passages with the best, which are returned."""
+    limits = compute_word_limits(len(files), least)
+    words = int(files.counts.sum())
+    count = max(LISTED_WORDS, words // LISTED_SHARE) * len(files) // usable
+    if files.codebook.packed is None:  # without centroids no list is nearer than another
+        count = words
+    while True:
+        are_read = choose_lists(query.centroids, files.counts, count)
+        rows, cosines = _compare_words(pool, files, query, are_read, count)
+        # the nearest words are of too few passages for a long page
+        if count >= words or sum(map(len, rows)) >= min(limits.least, usable):
+            break
+        count *= 4
+    best = select_best(cosines, count_near(cosines, limits))
     rows = [own[positions] for own, positions in zip(rows, best, strict=True)]
-    by_words = [own[positions] for own, positions in zip(cosines, best, strict=True)]
-    by_windows = map_searches(lambda search, own: search.score(query, 0, own), searches, rows)
-    return NearPassages(rows, _add_cosines(by_words, list(by_windows)))
+    return _compare_spans(pool, files, query, rows)
+
+
+def _compare_words(
+    pool: ThreadPoolExecutor,
+    files: SearchedFiles,
+    query: RoughWordQuery,
+    are_read: NDArray[np.bool_],
+    count: int,
+) -> tuple[list[Index], list[Floats]]:
+    """Return the passages that have words in some lists, and the cosines of their best."""
+
+    def score(search: WordSearch, usable: NDArray[np.bool_]) -> tuple[Index, Floats]:
+        return search.score_words(query, are_read, None if usable.all() else usable)
+
+    map_files = _choose_map(pool, count > PARALLEL_WORDS)
+    found = list(map_files(score, files.searches, files.usable))
+    return [rows for rows, _ in found], [cosines for _, cosines in found]
+
+
+def _compare_spans(
+    pool: ThreadPoolExecutor, files: SearchedFiles, query: RoughWordQuery, rows: Sequence[Index]
+) -> NearPassages:
+    """Return some passages with the cosines of their best spans."""
+    map_files = _choose_map(pool, sum(map(len, rows)) > 2 * MOST_COMPARED)
+    scores = map_files(lambda search, own: search.score_spans(query, own), files.searches, rows)
+    return NearPassages(rows, list(scores))
 
 
 def _choose_map(pool: ThreadPoolExecutor, in_threads: bool) -> Callable[..., Iterable[Any]]:
@@ -200,12 +200,13 @@ def _choose_map(pool: ThreadPoolExecutor, in_threads: bool) -> Callable[..., Ite
     return pool.map if in_threads else map
 
 
-def _add_cosines(by_words: Sequence[Floats], by_windows: Sequence[Floats]) -> list[Floats]:
-    """Return the scores by which passages are proposed."""
-    return [
-        word_cosines + WINDOW_SHARE * window_cosines
-        for word_cosines, window_cosines in zip(by_words, by_windows, strict=True)
-    ]
+def compute_word_limits(passages: int, least: int) -> Limits:
+    """Return of how many passages spans are compared, where at least `least` are proposed."""
+    limits = compute_limits(passages, 2 * least)
+    share = limits.most / MOST_CANDIDATES
+    most = max(round(MOST_COMPARED * share), limits.most)
+    added = limits.margin - MARGIN
+    return Limits(max(FEWEST_COMPARED, limits.least), most, WORD_MARGIN + added)
 
 
 def compute_limits(passages: int, least: int) -> Limits:
@@ -229,9 +230,9 @@ def count_near(scores: Sequence[Floats], limits: Limits) -> int:
 def select_of_documents(
     scores: Sequence[Floats],
     count: int,
-    find_documents: Callable[[Rows], Numbers],
+    find_documents: Callable[[Index], Numbers],
     least_documents: int,
-) -> Rows:
+) -> Index:
     """Return the places of the `count` best scores among all, and of the best of further documents.
 
     Args:
@@ -250,7 +251,7 @@ def select_of_documents(
     return np.union1d(best, of_documents[joined[of_documents] > -np.inf])
 
 
-def select_best(scores: Sequence[Floats], count: int) -> list[Rows]:
+def select_best(scores: Sequence[Floats], count: int) -> list[Index]:
     """Return the positions of the `count` best of all scores, list by list, ascending.
 
     Scores of -inf are never among them.

@@ -103,7 +103,7 @@ class NextVersion:
     def _copy_codes(self, files: Iterable[CodesFile], passages: Numbers) -> None:
         target = self._new.version_folder(self._folder) / CODES
         for file in files:
-            merge([file], passages, target, self._new.identity, self._new.spec.dimension)
+            merge([file], passages, target, self._new.identity)
 
     def salvage(self) -> Salvage:
         """Copy the documents that can be read of a damaged index, and return what became of it."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_search.backends.codes_fault import find_codes_fault
-from hybrid_search.backends.embedded import short_codes
-from hybrid_search.backends.embedded.codes_file import CodesFile
+from hybrid_search.backends.embedded.codes_file import CodesFile, place_words
 from hybrid_search.backends.embedded.record import CHANGED_CONTENT, Record
 from hybrid_search.backends.embedded.sealed_file import DamagedFileError
-from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
-from hybrid_search.backends.embedded.short_codes import LAYERS
 from hybrid_search.backends.embedded.snapshot import Snapshot
+from hybrid_search.backends.embedded.word_lists import Places
 from hybrid_search.backends.types import DamagedRowError, Fault, ListedPassage, ScannedPassage
 from hybrid_search.text import word_codes
 from hybrid_search.text.types import WordCodes
@@ -51,9 +50,9 @@ def read_page(snapshot: Snapshot, after: int, index: str) -> list[ScannedPassage
 def iterate_passages(snapshot: Snapshot, *, full: bool) -> Iterator[ListedPassage]:
     """Yield all passages, those of a document one after the other.
 
-    With `full` all word codes are read, and the short codes compared with them.
+    With `full` all word codes are read, and the lists of words compared with them.
     """
-    stored_short_codes = _StoredShortCodes(snapshot)
+    stored_lists = _StoredLists(snapshot)
     passages = snapshot.documents.passages.tolist()
     for start in range(0, len(passages), PAGE_PASSAGES):
         page = passages[start : start + PAGE_PASSAGES]
@@ -64,7 +63,7 @@ def iterate_passages(snapshot: Snapshot, *, full: bool) -> Iterator[ListedPassag
             if record is None:
                 yield ListedPassage(passage, "", -1, 0, "", (CHANGED_CONTENT,))
                 continue
-            fault = _find_fault(snapshot, record, stored.get(passage), stored_short_codes, full)
+            fault = _find_fault(snapshot, record, stored.get(passage), stored_lists, full)
             yield ListedPassage(
                 passage,
                 record.id,
@@ -79,7 +78,7 @@ def _find_fault(
     snapshot: Snapshot,
     record: Record,
     data: bytes | None,
-    stored_short_codes: _StoredShortCodes,
+    stored_lists: _StoredLists,
     full: bool,
 ) -> Fault | None:
     if not data:
@@ -88,46 +87,44 @@ def _find_fault(
     tokens = word_codes.read(data)
     if full and (fault := find_codes_fault(tokens, snapshot.head.spec.dimension)):
         return fault
-    why = stored_short_codes.find_fault(record, tokens, full=full)
+    why = stored_lists.find_fault(record, tokens, data, full=full)
     return Fault("vectors", why) if why else None
 
 
-class _StoredShortCodes:
-    """The short codes of all files, or what is wrong with those of a file."""
+class _StoredLists:
+    """The lists of words of all files, or what is wrong with those of a file."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._policy = snapshot.head.spec.policy
-        self._files = [(file, _open(file)) for file in snapshot.files]
+        self._files = [(file, _sort_words(file)) for file in snapshot.files]
 
-    def find_fault(self, record: Record, tokens: WordCodes, *, full: bool) -> str | None:
-        """Return why a passage's short codes are not as they should be, or None.
+    def find_fault(
+        self, record: Record, tokens: WordCodes, data: bytes, *, full: bool
+    ) -> str | None:
+        """Return why a passage's words are not listed as they should be, or None.
 
-        It has some if it has spans. With `full` they are compared with its word codes, too.
+        With `full` the lists are compared with its word codes, which are `data` as stored.
         """
-        if not len(tokens.norms):
-            return None
-        codes = next(
-            codes for file, codes in self._files if file.first <= record.passage <= file.last
+        file, words = next(
+            pair for pair in self._files if pair[0].first <= record.passage <= pair[0].last
         )
-        if isinstance(codes, str):
-            return codes
-        stored = codes.find(record.passage)
-        if stored is None:
-            return "its file of codes has no short codes of it"
+        if isinstance(words, str):
+            return words
         if not full:
             return None
         windows = len(window_bounds(tokens.counts, self._policy))
         if windows != record.spans:
             return f"it has {record.spans} covering windows, and its codes give {windows}"
-        expected = short_codes.shorten(record.passage, tokens)
-        layers = zip(LAYERS, stored.layers, expected.layers, strict=True)
-        wrong = sum(short_codes.count_differences(*layer) for layer in layers)
-        wrong += int(not np.array_equal(stored.centroids, expected.centroids))
-        return f"{wrong} of its short vectors are not those of its codes" if wrong else None
+        start = int(file.starts[np.searchsorted(file.passages, record.passage)])
+        keys, places = place_words(data, start)
+        first, after = np.searchsorted(words[0], [start, start + len(data)])
+        stored_places, stored_keys = words[0][first:after], words[1][first:after]
+        is_same = np.array_equal(stored_places, places) and np.array_equal(stored_keys, keys)
+        return None if is_same else "its words are not in the lists of their codes"
 
 
-def _open(file: CodesFile) -> ShortCodeSearch | str:
+def _sort_words(file: CodesFile) -> tuple[Places, NDArray[np.uint32]] | str:
     try:
-        return ShortCodeSearch(file.read_short_codes())
+        return file.read_lists().by_place()
     except DamagedFileError as error:
         return str(error)

@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from hybrid_search.backends.embedded import codes_folder, facts, record
 from hybrid_search.backends.embedded.codes_file import CodesFile
 from hybrid_search.backends.embedded.head import Head
-from hybrid_search.backends.embedded.near_passages import SearchedFiles, propose
+from hybrid_search.backends.embedded.near_passages import SearchedFiles, count_words, propose
 from hybrid_search.backends.embedded.passage_documents import Numbers, PassageDocuments
 from hybrid_search.backends.embedded.record_reader import DamagedRecordsError, RecordReader
 from hybrid_search.backends.embedded.sealed_file import DamagedFileError
-from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
-from hybrid_search.backends.embedded.short_codes import ShortCodes
 from hybrid_search.backends.embedded.versions import (
     CODES,
     FIELDS,
@@ -29,6 +27,8 @@ from hybrid_search.backends.embedded.versions import (
     identify_file,
     read_note,
 )
+from hybrid_search.backends.embedded.word_lists import WordLists
+from hybrid_search.backends.embedded.word_search import WordSearch
 from hybrid_search.backends.turn_layout import find_turns
 from hybrid_search.backends.types import Request
 from hybrid_search.text import codebook, word_codes
@@ -42,12 +42,6 @@ MOST_FILTERS = 16
 
 TRIES = 5
 """How often the files of codes are listed that are merged at the same moment."""
-
-LISTED_PASSAGES = 16384
-"""In an index with more passages than these the words of the nearest centroids are compared first.
-
-In a smaller one the windows of all passages are compared about as soon.
-"""
 
 WINDOWS_RANKED = 4
 """How many times the window is ranked first; more if that holds too few documents."""
@@ -77,7 +71,7 @@ class Snapshot:
         self.documents = self._list_passages(earlier)
         self._by_file: Mapping[tuple[object, ...], CodesFile] = {}
         self.files: Sequence[CodesFile] = ()
-        self._searches: dict[CodesFile, ShortCodeSearch] = {}
+        self._searches: dict[CodesFile, WordSearch] = {}
         self._filters: dict[tuple[object, ...], Numbers] = {}
         self._lock = threading.Lock()
         self.warnings: list[str] = []
@@ -245,19 +239,21 @@ class Snapshot:
     def _find_passages(self, documents: Numbers) -> Numbers:
         return self.documents.passages[np.isin(self.documents.documents, documents)]
 
-    # Short codes
+    # Proposals
 
-    def _list_searches(self) -> list[ShortCodeSearch]:
-        """Return the short codes of all files; of a file with damaged ones they are made again."""
+    def _list_searches(self) -> list[WordSearch]:
+        """Return the words of all files; lists of a file that are damaged are made again."""
+        spec = self.head.spec
         with self._lock:
             for file in self.files:
                 if file not in self._searches:
-                    self._searches[file] = ShortCodeSearch(self._read_short_codes(file))
+                    lists = self._read_lists(file)
+                    self._searches[file] = WordSearch(file, lists, spec.dimension, spec.codes)
         return [self._searches[file] for file in self.files]
 
-    def _read_short_codes(self, file: CodesFile) -> ShortCodes:
+    def _read_lists(self, file: CodesFile) -> WordLists:
         try:
-            return file.read_short_codes()
+            return file.read_lists()
         except DamagedFileError as error:
             warning = (
                 f"{error}: they are made of the word codes. The next ingest writes them again, "
@@ -265,33 +261,36 @@ class Snapshot:
             )
             _log.warning("%s", warning)
             self.warnings.append(warning)
-            return file.shorten_again(self.head.spec.dimension)
+            return file.list_again()
 
     @cached_property
     def _alive(self) -> list[NDArray[np.bool_]]:
-        alive = self.documents.passages
-        return [np.isin(search.codes.passages, alive) for search in self._list_searches()]
+        return [np.isin(file.passages, self.documents.passages) for file in self.files]
+
+    @cached_property
+    def _word_counts(self) -> NDArray[np.int64]:
+        return count_words(self._list_searches(), self._codebook)
 
     @property
-    def _codebook(self) -> Codebook | None:
-        """The codebook of the index, None if that has no centroids."""
-        spec = self.head.spec
-        used = codebook.find_by_name(spec.codebook, spec.dimension)
-        return used if used.packed is not None else None
+    def _codebook(self) -> Codebook:
+        """The codebook of the index, which a model that was loaded has."""
+        return codebook.find_by_name(self.head.spec.codebook, self.head.spec.dimension)
 
     def find_near(
         self, vector: Floats, least: int, least_documents: int, allowed: Numbers | None
     ) -> Numbers:
         """Return the passages that seem nearest to `vector`, see `near_passages.propose`."""
-        searches = self._list_searches()
+        if not self.files:
+            return _NONE
         usable = self._alive
-        used = self._codebook if allowed is None and len(self) > LISTED_PASSAGES else None
         if allowed is not None:
             usable = [
-                alive & np.isin(search.codes.passages, allowed)
-                for search, alive in zip(searches, usable, strict=True)
+                alive & np.isin(file.passages, allowed)
+                for file, alive in zip(self.files, usable, strict=True)
             ]
-        files = SearchedFiles(searches, usable, used)
+        files = SearchedFiles(
+            self._list_searches(), usable, self._word_counts, self._codebook, self.head.spec.codes
+        )
         return propose(files, vector, least, least_documents, self.documents)
 
     # What is stored

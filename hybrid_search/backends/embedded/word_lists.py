@@ -1,57 +1,124 @@
-"""Words by their centroids: a query reads the words near the nearest of them, and no others.
+"""Words by what their stored code says of their direction: a query reads those that may be near it.
 
-Each word belongs to the centroid of the model's codebook that its stored code refers to, so nothing
-is trained, and for each centroid there is a list of its words: an inverted file (Sivic and
-Zisserman 2003; Jegou et al. 2011).
+Each word is in a list (Sivic and Zisserman 2003; Jegou et al. 2011) with those of the same centroid
+in the model's codebook, of which about as much is left to the residual. So nothing is trained. The
+product of the phrase with the centroid says where the words of a list are, and the length of the
+residual how far from there they may be: words that the codebook has no near centroid for, as of a
+subject that it was not fitted on, are in lists of their own, which are read sooner.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.backends.embedded.short_codes import Centroids, Counts, Rows
-from hybrid_search.text import codebook
-from hybrid_search.text.types import Codebook, Floats
+from hybrid_search.text.joined_words import NO_WORD, Rows
+from hybrid_search.text.types import Floats
+from hybrid_search.text.word_vectors import RESIDUAL_STEPS
+
+Places = NDArray[np.unsignedinteger]
+"""Where rows of words begin, in bytes."""
+
+Index = NDArray[np.intp]
+
+LEVELS = 16
+"""Lists of one centroid, by the part of the residual."""
+
+STEPS = 256 // LEVELS
+"""Steps of the part of a residual that are one level."""
+
+RESIDUAL_ENERGY = 0.88
+"""The squared length of a residual in 2 bits, of which a longer centroid makes up for the rest."""
+
+REACH = 0.4
+"""How much of its residual brings a word nearer to the phrase, of those worth reading.
+
+On calls_sgd 80,000 of 2.2 million words hold the best word, or one as good, of .994 of the exact
+ten best passages so, of .98 with 0.5, of .95 with 0.2, and of .89 by the centroids alone.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordLists:
-    """The words of some passages, centroid by centroid.
+    """Where the words of a file begin, list by list.
 
     Attributes:
-        starts: int32 ``[centroids + 1]``: where the list of each begins, and the last one ends.
-        words: int32 ``[words]``: positions of words in their layer.
+        keys: uint32 ``[lists]``, ascending: `LEVELS` times the centroid, and the level.
+        counts: int64 ``[lists]``: the number of words of each.
+        places: ``[words]``, list by list, ascending in each.
+        starts: int64 ``[lists]``: where each begins among `places`.
     """
 
-    starts: Counts
-    words: Counts
+    keys: NDArray[np.uint32]
+    counts: NDArray[np.int64]
+    places: Places
+    starts: NDArray[np.int64]
 
     @classmethod
-    def from_centroids(cls, centroids: Centroids, count: int) -> Self:
-        """Return the lists of words, given the centroid of each, of which there are `count`."""
-        starts = np.append(0, np.cumsum(np.bincount(centroids, minlength=count)))
-        order = np.argsort(centroids, kind="stable")
-        return cls(starts.astype(np.int32), order.astype(np.int32))
+    def from_arrays(
+        cls, keys: NDArray[np.uint32], counts: NDArray[np.int64], places: Places
+    ) -> Self:
+        """Return the lists that have these arrays."""
+        return cls(keys, counts, places, np.cumsum(counts) - counts)
 
-    @property
-    def sizes(self) -> Counts:
-        """The number of words of each centroid, int32 ``[centroids]``."""
-        return np.diff(self.starts)
+    @classmethod
+    def from_words(cls, keys: Iterable[NDArray[np.uint32]], places: Iterable[Index]) -> Self:
+        """Return the lists of words, given those of each passage, in order, as `list_words`."""
+        joined = np.concatenate([np.zeros(0, np.uint32), *keys])
+        places_of_all = np.concatenate([np.zeros(0, np.intp), *places])
+        width = np.uint32 if places_of_all.max(initial=0) < 1 << 32 else np.uint64
+        order = np.argsort(joined, kind="stable")
+        unique, counts = np.unique(joined, return_counts=True)
+        return cls.from_arrays(unique, counts, places_of_all[order].astype(width))
+
+    def find(self, are_read: NDArray[np.bool_]) -> Index:
+        """Return where the words of some lists begin, ascending; bool ``[keys]`` says which."""
+        chosen = are_read.take(self.keys, mode="clip")
+        places = self.places.take(expand(self.starts[chosen], self.counts[chosen]))
+        places.sort()
+        return places.astype(np.intp)
+
+    def by_place(self) -> tuple[Places, NDArray[np.uint32]]:
+        """Return where all words begin, ascending, and the key of each."""
+        order = np.argsort(self.places)
+        return self.places[order], np.repeat(self.keys, self.counts)[order]
 
 
-def find_nearest(vector: Floats, used: Codebook, sizes: NDArray[np.int64], count: int) -> Rows:
-    """Return the nearest centroids whose lists together have at least `count` words.
+def list_words(rows: Rows) -> tuple[NDArray[np.uint32], Index]:
+    """Return the key of each word of a passage that begins a span, and the number of its row."""
+    words = np.flatnonzero((rows["count"] != NO_WORD) & (rows["count"] > 0))
+    levels = rows["residual_part"][words] // np.uint8(STEPS)
+    return rows["centroid"][words] * np.uint32(LEVELS) + levels, words
+
+
+def choose_lists(
+    centroid_products: Floats, counts: NDArray[np.int64], words: int
+) -> NDArray[np.bool_]:
+    """Return which lists are read: those whose words may be nearest, until they have enough.
 
     Args:
-        vector: A unit vector, float32 ``[dimension]``.
-        used: The codebook.
-        sizes: The number of words of each centroid.
-        count: How many words; if there are fewer, all centroids are returned.
+        centroid_products: The products of the phrase and each centroid, float32 ``[centroids]``.
+        counts: The number of words of each list, int64 ``[LEVELS * centroids]``.
+        words: How many words; if there are fewer, all lists are read.
     """
-    cosines = used.centroids @ codebook.turn(vector[None])[0]
-    nearest: Rows = np.argsort(-cosines)
-    return nearest[: int(np.searchsorted(np.cumsum(sizes[nearest]), count)) + 1]
+    residual_parts = (np.arange(LEVELS, dtype=np.float32) + np.float32(0.5)) * STEPS
+    residual_parts /= RESIDUAL_STEPS
+    centroid_parts = np.sqrt(np.maximum(1 - RESIDUAL_ENERGY * residual_parts**2, 0))
+    nearness = np.outer(centroid_products, centroid_parts) + REACH * residual_parts
+    used = np.flatnonzero(counts)
+    order = used[np.argsort(-nearness.ravel()[used])]
+    are_read = np.zeros(len(counts), np.bool_)
+    are_read[order[: int(np.searchsorted(np.cumsum(counts[order]), words)) + 1]] = True
+    return are_read
+
+
+def expand(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> Index:
+    """Return the numbers from each start on, as many as its count, one range after the other."""
+    ends = np.cumsum(counts, dtype=np.intp)
+    shifts = starts.astype(np.intp) - (ends - counts)
+    ranges: Index = np.arange(ends[-1] if len(ends) else 0) + np.repeat(shifts, counts)
+    return ranges

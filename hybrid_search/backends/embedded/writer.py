@@ -17,7 +17,6 @@ from hybrid_search.backends.embedded.failures import describe_damage, translate_
 from hybrid_search.backends.embedded.head import Head
 from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.record_reader import DamagedRecordsError, RecordReader
-from hybrid_search.backends.embedded.short_codes import shorten
 from hybrid_search.backends.embedded.versions import (
     CODES,
     FIELDS,
@@ -101,10 +100,9 @@ class EmbeddedWriter:
         return self._reader.list_numbers(record.PASSAGE)
 
     def _mend(self) -> None:
-        """Write files with damaged short codes again, and sweep up what a killed writer left."""
+        """Write files with damaged lists of words again, and sweep up what a killed writer left."""
         alive = self._list_alive()
-        dimension = self._head.spec.dimension
-        codes_folder.mend(self._codes_folder, alive, self._head.identity, dimension)
+        codes_folder.mend(self._codes_folder, alive, self._head.identity)
         codes_folder.sweep(self._codes_folder, alive)
 
     def _new_builder(self) -> CodesBuilder:
@@ -155,10 +153,8 @@ class EmbeddedWriter:
 
     def _add_passage(self, opened: OpenDocument, entry: Entry) -> None:
         number, self._next = self._next, self._next + 1
-        has_spans = len(entry.tokens.norms) > 0
-        codes = shorten(number, entry.tokens) if has_spans else None
         data = word_codes.to_bytes(entry.tokens)
-        self._builder.add(number, opened.first, entry.document.id, data, codes)
+        self._builder.add(number, opened.first, entry.document.id, data)
         terms = stem_text(entry.text, entry.tokens.words)
         made = record.make_record(entry, number, opened.first)
         opened.records.append(record.to_document(made, terms))
@@ -187,8 +183,7 @@ class EmbeddedWriter:
 
     def _compact(self) -> None:
         alive = self._list_alive()
-        dimension = self._head.spec.dimension
-        codes_folder.compact(self._codes_folder, alive, self._head.identity, dimension)
+        codes_folder.compact(self._codes_folder, alive, self._head.identity)
         codes_folder.sweep(self._codes_folder, alive)
 
     def _find_field_user(self, except_id: str, name: str, kind: str) -> str | None:

@@ -114,7 +114,7 @@ class Plan:
 def measure_load(sample: Sample, policy: str, dimension: int) -> Load:
     """Return the load of a sample under a span policy."""
     spans = sum(len(window_policy.window_bounds(codes.counts, policy)) for codes in sample.codes)
-    word_bytes = measured_constants.SHORT_CODE_BYTES + measured_constants.WORD_BYTES
+    word_bytes = measured_constants.LIST_BYTES + measured_constants.WORD_BYTES
     embedded = sample.code_bytes + sample.words * word_bytes
     vectors = spans * NEW_INDEX.count_graph_numbers(dimension) * NUMBER_BYTES
     codes = sample.code_bytes + sample.short_code_bytes
