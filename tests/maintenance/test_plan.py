@@ -101,7 +101,9 @@ def test_the_bytes_of_an_embedded_index_are_those_on_disk_of_a_small_one(
         if path.is_file() and path.suffix != ".jsonl"
     )
     sample_load = measure_load(
-        take_sample(real_encoder, read([str(hard_sample.CALLS)]), seconds=600), "6/1", 288
+        take_sample(real_encoder, read([str(hard_sample.CALLS)]), seconds=600),
+        "6/1",
+        real_encoder.info.dimension,
     )
     assert sample_load.embedded_bytes / disk_bytes == pytest.approx(1, abs=0.1)
 

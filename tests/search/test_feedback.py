@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from hybrid_search.backends.types import Request, StoredPassage
 from hybrid_search.client import Client
-from hybrid_search.encoder import SHIPPED
-from hybrid_search.search.calibration import MOVED_MENTIONS, load
+from hybrid_search.search.calibration import MOVED_MENTIONS
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.types import ScoredPassage
 from hybrid_search.text import word_codes
 from hybrid_search.text.types import Floats, WordCodes
 from hybrid_search.text.word_vectors import NORM_STEPS
 from tests.helpers.random_codes import no_codes, random_codes, unit_query
+from tests.helpers.shipped_maps import load_map
 
 PHRASE = "lost luggage"
 TWICE = "bank-022"
@@ -110,7 +110,7 @@ def test_the_index_may_be_empty(client: Client) -> None:
 
 def test_probabilities_are_by_the_map_for_moved_phrases(sample: Client) -> None:
     result = sample.query(PHRASE, feedback=10, min_probability=0)
-    moved = load(SHIPPED, "int8", 288, MOVED_MENTIONS)
+    moved = load_map(MOVED_MENTIONS)
     for span in (span for hit in result for span in hit.spans):
         (expected,) = moved.span(np.array([span.cosine + span.prior]))
         assert span.probability == pytest.approx(expected)

@@ -12,18 +12,18 @@ import pytest
 
 from hybrid_search import connect
 from hybrid_search.client import Client
-from hybrid_search.encoder import SHIPPED
 from hybrid_search.errors import UsageError
-from hybrid_search.search.calibration import MENTIONS, load
+from hybrid_search.search.calibration import MENTIONS
 from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.tuning import TunedMap, Tuning, digest_phrases, write_tuning
 from tests.helpers.cli import invoke_cli
+from tests.helpers.shipped_maps import load_map
 
 PHRASE = "put the money back on my card"
 
 
 def logistic(score: float) -> float:
-    calibration = load(SHIPPED, "int8", 288, MENTIONS)
+    calibration = load_map(MENTIONS)
     return 1 / (1 + math.exp(-calibration.slope * (score - calibration.midpoint)))
 
 

@@ -10,10 +10,9 @@ import pytest
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
-from hybrid_search.encoder import SHIPPED
 from hybrid_search.encoder.base import span_prior
 from hybrid_search.errors import UsageError
-from hybrid_search.search.calibration import MENTIONS, MOVED_MENTIONS, load
+from hybrid_search.search.calibration import MENTIONS, MOVED_MENTIONS
 from hybrid_search.search.candidates import fuse, retrieve
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.phrase_vector import query_vector
@@ -21,6 +20,7 @@ from hybrid_search.search.query import WINDOW
 from hybrid_search.text.filters import Condition
 from hybrid_search.text.types import Floats
 from hybrid_search.topics import topic_matrix
+from tests.helpers.shipped_maps import load_map
 from tests.helpers.tiny_encoder import TinyEncoder
 from tests.topics.test_mining import (
     CALIBRATION,
@@ -75,7 +75,7 @@ def test_mentions_are_those_of_the_moved_phrases(
 
 def test_probabilities_are_by_the_map_that_was_measured_with_feedback(sample: Client) -> None:
     topics = [{"name": "refund", "phrases": ["I want my money back"], "threshold": 0.1}]
-    maps = {kind: load(SHIPPED, "int8", 288, kind) for kind in (MENTIONS, MOVED_MENTIONS)}
+    maps = {kind: load_map(kind) for kind in (MENTIONS, MOVED_MENTIONS)}
     assert len(set(maps.values())) == 2
     for feedback, kind in ((0, MENTIONS), (10, MOVED_MENTIONS)):
         matches = list(sample.mine(topics, feedback=feedback))

@@ -11,9 +11,8 @@ import pytest
 
 from hybrid_search import Topics
 from hybrid_search.client import Client
-from hybrid_search.encoder import SHIPPED
 from hybrid_search.errors import UsageError
-from hybrid_search.search.calibration import MENTIONS, load
+from hybrid_search.search.calibration import MENTIONS
 from hybrid_search.topics.judgments import Judgment, append_judgments
 from hybrid_search.topics.tuning import (
     Tuning,
@@ -24,6 +23,7 @@ from hybrid_search.topics.tuning import (
     write_tuning,
 )
 from tests.helpers.cli import invoke_cli
+from tests.helpers.shipped_maps import load_map
 
 FILE = """
 - {name: refund, phrases: [I want my money back], threshold: 0.002}
@@ -81,7 +81,7 @@ def test_mining_uses_what_was_tuned_and_the_scores_are_those_of_mining(
         old = before.get((match.id, match.start, match.topic))
         if old is None:  # below the threshold before
             continue
-        score = load(SHIPPED, "int8", 288, MENTIONS).inverse_span(old.probability)
+        score = load_map(MENTIONS).inverse_span(old.probability)
         expected = calibration.span(np.array([score]))[0]
         assert match.probability == pytest.approx(expected, abs=1e-4)
 
