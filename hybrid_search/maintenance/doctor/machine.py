@@ -186,6 +186,6 @@ def store(path: str) -> Iterator[Check]:
             "free some space: an ingest stops when the disk is full; the same command resumes it",
         )
     elif free < LOW_SPACE:
-        yield warning("store", finding, "free some space: 1,000 words take about 0.25 MB")
+        yield warning("store", finding, "free some space: 1,000 words take about 0.11 MB")
     else:
         yield ok("store", finding)
