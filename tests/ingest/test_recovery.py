@@ -381,12 +381,12 @@ def test_a_killed_writer_holds_no_lock(tmp_path: Path) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 3 MB; the test is skipped if this process may not mount one."""
+    """A file system of 2 MB; the test is skipped if this process may not mount one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = shutil.which("mount")
     mounted = mount and subprocess.run(
-        [mount, "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)],
+        [mount, "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)],
         capture_output=True,
         check=False,
     )
