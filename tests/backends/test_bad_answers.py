@@ -6,6 +6,7 @@ They end in our error, never in another one or in no end, or the result is that 
 from __future__ import annotations
 
 import ast
+import gc
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -43,6 +44,18 @@ IMPATIENT = replace(ACCESS, timeout=0.5)
 
 Operation = Callable[[Client], Any]
 FindSilent = Callable[[Iterable[tuple[str, str]]], list[tuple[str, str, Any]]]
+
+
+@pytest.fixture(autouse=True)
+def collect_between_tests() -> Iterator[None]:
+    """An answer nested too deep ends in a RecursionError, and pytest cannot report from there.
+
+    So what finalizers say is not to be collected at that depth.
+    """
+    gc.disable()
+    yield
+    gc.enable()
+    gc.collect()
 
 
 def summarize(summary: Any) -> dict[str, Any]:
