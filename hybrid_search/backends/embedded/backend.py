@@ -273,10 +273,10 @@ class EmbeddedBackend:
             phrase = records.match_phrase(request.phrase)
             matching = facts.all_of([phrase, *([within] if within is not None else [])])
             documents = set(records.list_numbers(record.DOCUMENT, matching).tolist())
-            found = tantivy.Query.term_set_query(
+            of_documents = tantivy.Query.term_set_query(
                 records.index.schema, record.DOCUMENT, sorted(documents)
             )
-            firsts = facts.all_of([found, records.match_firsts()])
+            firsts = facts.all_of([of_documents, records.match_firsts()])
             counts = {name: records.count_values(name, firsts) for name in fields}
         return {
             name: dict(sorted(of_field.items(), key=lambda item: (-item[1], item[0]))[:FACETS])

@@ -219,8 +219,9 @@ def merge(files: Sequence[CodesFile], alive: Numbers, folder: Path, identity: st
     builder = CodesBuilder(folder / UNFINISHED, identity)
     try:
         for file in files:
-            kept = np.isin(file.passages, alive)
-            numbers = zip(file.passages[kept].tolist(), file.documents[kept].tolist(), strict=True)
+            is_alive = np.isin(file.passages, alive)
+            passages, documents = file.passages[is_alive], file.documents[is_alive]
+            numbers = zip(passages.tolist(), documents.tolist(), strict=True)
             for passage, document in numbers:
                 name = file.ids.get(document, "")
                 builder.add(passage, document, name, file.read(passage) or b"")

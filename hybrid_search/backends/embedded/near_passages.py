@@ -27,7 +27,7 @@ RANK = 30
 FEWEST_CANDIDATES, MOST_CANDIDATES, MARGIN = 150, 600, 0.04
 """Proposed are the passages whose score is at most a margin below that of the `RANK`-th best.
 
-For a phrase that few calls come near they are few. There are at least and at most so many.
+For a phrase that few calls come near they are few, from the first number to the second.
 """
 
 FEWEST_COMPARED, MOST_COMPARED, WORD_MARGIN = 600, 1000, 0.1
@@ -182,8 +182,8 @@ def _compare_words(
         return search.score_words(query, are_read, None if usable.all() else usable)
 
     map_files = _choose_map(pool, count > PARALLEL_WORDS)
-    found = list(map_files(score, files.searches, files.usable))
-    return [rows for rows, _ in found], [cosines for _, cosines in found]
+    scored = list(map_files(score, files.searches, files.usable))
+    return [rows for rows, _ in scored], [cosines for _, cosines in scored]
 
 
 def _compare_spans(

@@ -77,8 +77,8 @@ class WordLists:
 
     def find(self, are_read: NDArray[np.bool_]) -> Index:
         """Return where the words of some lists begin, ascending; bool ``[keys]`` says which."""
-        chosen = are_read.take(self.keys, mode="clip")
-        places = self.places.take(expand(self.starts[chosen], self.counts[chosen]))
+        of_lists = are_read.take(self.keys, mode="clip")
+        places = self.places.take(expand(self.starts[of_lists], self.counts[of_lists]))
         places.sort()
         return places.astype(np.intp)
 

@@ -128,12 +128,12 @@ class WordSearch:
         of_passages = np.diff(first_words, append=len(words))
         places += np.repeat(norms_at - places[first_words], of_passages)
         for length in LENGTHS:
-            kept = slice(None, 1 - length)
-            steps = self._bytes.take(places[kept] + (length - 1), mode="clip")
-            norms = steps / NORM_STEPS * (length_ends[length - 1 :] - length_begins[kept])
-            found = (ends[length - 1 :] - begins[kept]) / np.maximum(norms, TINY)
-            found[counts[kept] < length] = -1.0
-            best[kept] = np.maximum(best[kept], found)
+            starting = slice(None, 1 - length)
+            steps = self._bytes.take(places[starting] + (length - 1), mode="clip")
+            norms = steps / NORM_STEPS * (length_ends[length - 1 :] - length_begins[starting])
+            of_length = (ends[length - 1 :] - begins[starting]) / np.maximum(norms, TINY)
+            of_length[counts[starting] < length] = -1.0
+            best[starting] = np.maximum(best[starting], of_length)
         highest: Floats = np.maximum.reduceat(best, first_words)
         return highest
 

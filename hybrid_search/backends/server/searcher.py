@@ -70,8 +70,8 @@ class Searcher:
                     raise ServerError(message, answers.FAILURE.read(response)["status"])
             if len(responses) != len(bodies):
                 raise ShapeError(f"responses: {len(responses)}, not {len(bodies)}")
-            readers = map(answers.read_search, bodies)
-            return [read(part) for read, part in zip(readers, responses, strict=True)]
+            pairs = zip(bodies, responses, strict=True)
+            return [answers.read_search(body)(response) for body, response in pairs]
 
         try:
             parts: list[answers.Answer] = self._server.request(
