@@ -80,7 +80,9 @@ class Batcher:
         passages = [self._composer.passage(random) for _ in range(stage.passages)]
         shorts = [self._composer.short(random) for _ in range(stage.shorts)]
         shorts += [self._composer.echo(composed, random) for composed in passages[: stage.echoes]]
-        triples = self._sampler.batch(random, stage.triples, stage.alike, stage.together)
+        triples = self._sampler.batch(
+            random, stage.triples, stage.alike, stage.together, stage.sisters
+        )
         positives, negatives = (
             [data.positive(triple) for triple in triples],
             [data.negative(triple) for triple in triples],
@@ -221,16 +223,22 @@ def _allowed_mask(triples: Sequence[data.Triple]) -> Tensor:
                 a.query == b.query
                 or a.positive == b.positive
                 or (a.intent is not None and a.intent == b.intent)
-                or _are_sisters(a, b)
+                or _may_answer(b, a)
             )
             allowed[i, j] = i == j or not same
-            allowed[i, count + j] = i == j or not (b.negative == a.positive or _are_sisters(a, b))
+            is_unknown = b.negative == a.positive or _are_sisters(a, b)
+            allowed[i, count + j] = i == j or not is_unknown
     return allowed
 
 
 def _are_sisters(a: data.Triple, b: data.Triple) -> bool:
-    """Tell whether a passage of one triple may answer the other's query, by their domain."""
+    """Tell whether two triples have different intents of one domain."""
     return a.domain is not None and a.domain == b.domain and a.intent != b.intent
+
+
+def _may_answer(a: data.Triple, b: data.Triple) -> bool:
+    """Tell whether the positive of one of two sister triples may answer the other's query."""
+    return _are_sisters(a, b) and (a.group is None or a.group != b.group)
 
 
 def _relation_masks(triples: Sequence[data.Triple]) -> tuple[Tensor, Tensor, Tensor]:
@@ -248,5 +256,5 @@ def _relation_masks(triples: Sequence[data.Triple]) -> tuple[Tensor, Tensor, Ten
             is_one_intent = a.intent is not None and a.intent == b.intent
             right[i, j] = i == j or is_one_intent
             same[i, j] = is_one_intent and a.query != b.query
-            apart[i, j] = not is_one_intent and a.query != b.query and not _are_sisters(a, b)
+            apart[i, j] = not is_one_intent and a.query != b.query and not _may_answer(a, b)
     return right, same, apart

@@ -34,7 +34,8 @@ class Triple:
     """A query, a passage that answers it, one that does not.
 
     `span` are the characters of the positive that answer, if they are known, and `core` the fewest
-    of them that a person would mark. Passages of the same `domain` and another intent may answer.
+    of them that a person would mark. Passages of the same `domain` and another intent may answer,
+    unless they are of the same `group`: its intents were written to differ.
     """
 
     query: str
@@ -44,6 +45,7 @@ class Triple:
     intent: str | None = None
     core: tuple[int, int] | None = None
     domain: str | None = None
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ def _parse_triples(line: bytes, where: str) -> list[Triple]:
             return list(written.expand_topic(row))
         span, core = _parse_span(row.get("span")), _parse_span(row.get("core"))
         texts = (row["query"], row["positive"], row["negative"])
-        return [Triple(*texts, span, row.get("intent"), core, row.get("domain"))]
+        return [Triple(*texts, span, row.get("intent"), core, row.get("domain"), row.get("group"))]
     except (ValueError, KeyError, TypeError) as error:
         raise SystemExit(f"{where}: not a triple (query, positive, negative): {error!r}") from error
 
@@ -145,6 +147,7 @@ class Sampler:
             corpus for corpus in corpora if weights.get(corpus.name, default_weight) > 0
         ]
         self._by_intent = [_group_by_intent(corpus.triples) for corpus in self.corpora]
+        self._intents = [_list_intents(corpus.triples) for corpus in self.corpora]
         self._upto = list(
             accumulate(weights.get(corpus.name, default_weight) for corpus in self.corpora)
         )
@@ -155,11 +158,13 @@ class Sampler:
         """Return one triple."""
         return random.choice(self.corpora[self._corpus(random)].triples)
 
-    def batch(self, random: Random, count: int, alike: float, together: int = 1) -> list[Triple]:
+    def batch(
+        self, random: Random, count: int, alike: float, together: int = 1, sisters: int = 0
+    ) -> list[Triple]:
         """Return `count` triples, with the probability `alike` all of one file.
 
-        That makes them harder negatives of each other. Of an intent that is drawn there are
-        `together` triples.
+        That makes them harder negatives of each other, and so do `sisters` other intents of its
+        group beside an intent that is drawn. Of each intent there are `together` triples.
         """
         is_alike = random.random() < alike
         number = self._corpus(random)
@@ -167,10 +172,26 @@ class Sampler:
         while len(triples) < count:
             number = number if is_alike else self._corpus(random)
             triple = random.choice(self.corpora[number].triples)
-            siblings = self._by_intent[number].get(triple.intent, [triple])
-            fellows = random.sample(siblings, min(together - 1, len(siblings)))
-            triples += [triple, *fellows]
+            triples += self._draw_fellows(random, number, triple, together)
+            for intent in self._draw_sisters(random, number, triple, sisters):
+                sister = random.choice(self._by_intent[number][intent])
+                triples += self._draw_fellows(random, number, sister, together)
         return triples[:count]
+
+    def _draw_fellows(
+        self, random: Random, number: int, triple: Triple, together: int
+    ) -> list[Triple]:
+        """Return a triple and others of its intent."""
+        siblings = self._by_intent[number].get(triple.intent, [triple])
+        return [triple, *random.sample(siblings, min(together - 1, len(siblings)))]
+
+    def _draw_sisters(self, random: Random, number: int, triple: Triple, count: int) -> list[str]:
+        """Return other intents of a triple's group."""
+        if triple.group is None or not count:
+            return []
+        intents = self._intents[number][triple.group]
+        others = [intent for intent in intents if intent != triple.intent]
+        return random.sample(others, min(count, len(others)))
 
     def _corpus(self, random: Random) -> int:
         return random.choices(range(len(self.corpora)), cum_weights=self._upto)[0]
@@ -182,6 +203,15 @@ def _group_by_intent(triples: Sequence[Triple]) -> dict[str | None, list[Triple]
         if triple.intent is not None:
             groups.setdefault(triple.intent, []).append(triple)
     return groups
+
+
+def _list_intents(triples: Sequence[Triple]) -> dict[str, list[str]]:
+    """Return the intents of each group, in the order of the triples."""
+    intents: dict[str, dict[str, None]] = {}
+    for triple in triples:
+        if triple.group is not None and triple.intent is not None:
+            intents.setdefault(triple.group, {})[triple.intent] = None
+    return {group: list(names) for group, names in intents.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,7 @@ def make_verbatim(topics: Sequence[Row], random: Random) -> Iterator[Row]:
                 "core": [start, start + len(said)],
                 "intent": topic["topic"],
                 "domain": name_family(topic["domain"]),
+                "group": topic["domain"],
             }
 
 

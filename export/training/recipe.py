@@ -90,7 +90,8 @@ class Stage:
 
     A step reads `passages` composed passages, `shorts` short texts, `echoes` more that repeat words
     of those passages, `triples` triples, which come from one file in the share `alike` of all
-    steps, with `together` of each intent, and `texts` texts of the pool. `spans` are distilled of
+    steps, with `together` of each intent and as many of each of `sisters` other intents of its
+    group, and `texts` texts of the pool. `spans` are distilled of
     every passage, in the share `clauses` a complete sentence or clause, and in the share `whole` of
     passages all of it; `longest` bounds the spans that losses look for, in tokens. The teacher's
     scores are raised to the power `sharpen`. `layers` is a number of top layers, or "all": these
@@ -120,6 +121,7 @@ class Stage:
     texts: int = 0
     alike: float = 0.0
     together: int = 1
+    sisters: int = 0
     spans: int = 8
     whole: float = 0.0
     clauses: float = 0.4

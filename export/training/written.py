@@ -31,7 +31,9 @@ def expand_topic(row: dict[str, Any]) -> Iterator[Triple]:
             text, near = turn["text"], near_turns[place % len(near_turns)]
             span = find_place(text, turn["span"])
             core = find_place(text, turn["core"], span[0])
-            yield Triple(phrase, text, near["text"], span, row["topic"], core, family)
+            yield Triple(
+                phrase, text, near["text"], span, row["topic"], core, family, row["domain"]
+            )
 
 
 def find_place(text: str, part: str, first: int = 0) -> tuple[int, int]:

@@ -61,6 +61,20 @@ def test_triples_of_an_intent_are_drawn_together(tmp_path: Path) -> None:
     assert [len(set(intents[first : first + 3])) for first in range(0, 12, 3)] == [1] * 4
 
 
+def test_other_topics_of_a_group_are_drawn_beside_a_topic(tmp_path: Path) -> None:
+    topics = [
+        {**TOPIC, "topic": f"{trade}-{number:02}", "domain": trade}
+        for trade in ("gym", "tax", "post")
+        for number in range(8)
+    ]
+    corpus = read_topics(tmp_path, *topics)
+    random = Random(3)  # noqa: S311 (no secret)
+    triples = data.Sampler([corpus], {}, 1.0).batch(random, 18, 0.0, together=2, sisters=2)
+    drawn = [triples[first : first + 6] for first in range(0, 18, 6)]
+    assert [len({triple.group for triple in part}) for part in drawn] == [1, 1, 1]
+    assert [len({triple.intent for triple in part}) for part in drawn] == [3, 3, 3]
+
+
 def test_a_sister_topic_is_neither_right_nor_wrong() -> None:
     triples = [
         data.Triple("a", "p1", "n1", intent="gym-01", domain="gym"),
@@ -75,6 +89,19 @@ def test_a_sister_topic_is_neither_right_nor_wrong() -> None:
     assert negative[0].tolist() == [False, False, False, True, True, True, False, True]
     assert same[0].tolist() == [False, True, False, False]
     assert apart[0].tolist() == [False, False, False, True]
+
+
+def test_what_says_another_topic_of_a_group_is_wrong() -> None:
+    triples = [
+        data.Triple("a", "p1", "n1", intent="any_money-01", domain="any", group="any_money"),
+        data.Triple("b", "p2", "n2", intent="any_money-02", domain="any", group="any_money"),
+        data.Triple("c", "p3", "n3", intent="any_anger-01", domain="any", group="any_anger"),
+    ]
+    right, _, apart = _relation_masks(triples)
+    negative = _allowed_mask(triples) & ~right
+    # what only looks like the second topic may say the first, and the third may be much the same
+    assert negative[0].tolist() == [False, True, False, True, False, False]
+    assert apart[0].tolist() == [False, True, False]
 
 
 def test_with_several_right_passages_each_is_held_against_the_wrong_ones_alone() -> None:
