@@ -25,6 +25,7 @@ LICENSES = {
     "long_turns": WRITTEN,
     "medquad": "CC BY 4.0",
     "more_topics": WRITTEN,
+    "plain_mentions": WRITTEN,
     "multidogo": "CDLA-Permissive-1.0",
     "multiwoz": "MIT",
     "opensearch_docs": "Apache-2.0",
