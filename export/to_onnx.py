@@ -4,8 +4,8 @@ The folder has graphs, their weights, tokenizer.json, encoder.json and README.md
 
 The shipped folder was made, with the extra ``export`` installed, by
 
-    python -m export.to_onnx --base OUT --name slice-minilm-l6 --license Apache-2.0 \
-        --out hybrid_search/models/slice-minilm-l6 --sizes 288,64,128,256,384
+    python -m export.to_onnx --base OUT --name slice-bge-small --license MIT \
+        --out hybrid_search/models/slice-bge-small --sizes 256,64,128,384
 
 where OUT is that of ``python -m export.train --recipe shipped``. ``--base`` is a folder with
 ``config.json``, ``tokenizer.json`` and weights, of any architecture that optimum-onnx knows as a

@@ -27,7 +27,7 @@ class Weights(Enum):
     NONE = "no vectors"
     BASE = "the base, by torch"
     BASE_GRAPH = "the base, exported and in int8"
-    SHIPPED = "slice-minilm-l6, trained from the base"
+    SHIPPED = "the model that ships"
 
 
 @dataclass(frozen=True, slots=True)

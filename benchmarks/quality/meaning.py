@@ -14,12 +14,13 @@ from benchmarks.quality.marking import BY_COSINE, CLAUSE, MATCHES, WHOLE
 from benchmarks.quality.measures import MAP, NDCG
 from benchmarks.quality.text_ranking import BEST_SPAN, BM25, FEEDBACK, ONE_VECTOR
 
-SHIPPED, TWELVE, LARGER = "slice-minilm-l6 (shipped)", "slice-bge-small", "slice-mpnet"
+SHIPPED, BEFORE, LARGER = "slice-bge-small (ships)", "slice-minilm-l6", "slice-mpnet"
 
 SUFFIXES = {
-    "all-MiniLM-L6-v2 (its base)": "_all-MiniLM-L6-v2_int8_????????",
+    "all-MiniLM-L6-v2": "_all-MiniLM-L6-v2_int8_????????",
+    BEFORE: "_slice-minilm-l6_int8_????????",
+    "bge-small-en-v1.5 (its base)": "_bge-small_int8_????????",
     SHIPPED: "",
-    TWELVE: "_slice-bge-small_int8_c8a4610d",
     "all-mpnet-base-v2": "_all-mpnet-base-v2_float32_????????",
     LARGER: "_slice-mpnet_int8_????????",
 }

@@ -2,7 +2,7 @@
 
 Our encoder in int8 and sentence-transformers with the weights that the model was trained from, on
 the same texts, in turns, round by round. Needs the extra ``export``, sentence-transformers, and the
-folder of all-mpnet-base-v2 (``python -m export.mpnet``).
+folders of the bases (``python -m export.bge`` and ``python -m export.mpnet``).
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import results
-from benchmarks.quality.base_model import base_folder
 from benchmarks.speed.encode import Way, onnx_way, passages, race, sentence_transformers, turns
 from hybrid_search.encoder import SHIPPED, onnx
 from hybrid_search.system import available_cores
 
 LARGER = results.ROOT.parent / "models" / "slice-mpnet" / "slice_mpnet"
-LARGER_BASE = results.WEIGHTS / "all-mpnet-base-v2"
+BASE, LARGER_BASE = results.WEIGHTS / "bge-small", results.WEIGHTS / "all-mpnet-base-v2"
 PRECISION = "int8"
 RESULT = "encode-models"
 
@@ -55,10 +54,11 @@ def list_pairs() -> list[Pair]:
     Raises:
         SystemExit: If a base is not there.
     """
-    if not LARGER_BASE.is_dir():
-        raise SystemExit(f"no weights at {LARGER_BASE}: python -m export.mpnet --out {LARGER_BASE}")
+    for folder, module in ((BASE, "bge"), (LARGER_BASE, "mpnet")):
+        if not folder.is_dir():
+            raise SystemExit(f"no weights at {folder}: python -m export.{module} --out {folder}")
     return [
-        Pair("slice-minilm-l6", SHIPPED, "all-MiniLM-L6-v2", base_folder()),
+        Pair(SHIPPED.name, SHIPPED, "bge-small-en-v1.5", str(BASE)),
         Pair("slice-mpnet", LARGER, "all-mpnet-base-v2", str(LARGER_BASE)),
     ]
 

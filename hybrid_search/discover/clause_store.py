@@ -18,7 +18,7 @@ from hybrid_search.discover.types import Occurrence
 from hybrid_search.text.types import Floats, Halves
 
 CAPACITY = 250_000
-"""Clauses in memory: about 250 MB with vectors of 288 numbers."""
+"""Clauses in memory: about 220 MB with vectors of 256 numbers."""
 
 
 @dataclass(slots=True, eq=False)

@@ -30,7 +30,7 @@ from hybrid_search.topics.blocks import read_blocks, score_blocks
 _log = logging.getLogger(__name__)
 
 MOST_WORDINGS = 50_000
-"""Different wordings in memory: about 80 MB with vectors of 288 numbers."""
+"""Different wordings in memory: about 70 MB with vectors of 256 numbers."""
 
 
 def find_similar_phrases(

@@ -21,7 +21,7 @@ from hybrid_search.encoder.precisions import RUNNABLE, UNSIGNED
 from hybrid_search.errors import ModelError, put_plainly
 from hybrid_search.system import file_digest
 
-SHIPPED = Path(__file__).parent.parent / "models" / "slice-minilm-l6"
+SHIPPED = Path(__file__).parent.parent / "models" / "slice-bge-small"
 SCHEMA = 2
 SETTINGS = "encoder.json"
 TOKENIZER = "tokenizer.json"

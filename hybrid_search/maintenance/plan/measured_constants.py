@@ -41,10 +41,10 @@ INGEST_TIMES = 1.43
 SHARD_BYTES = 50 * 1024**3
 """Largest size of a server's shard, as the makers of both servers advise."""
 
-GPU_TOKENS = (47_000, 1_330_000)
+GPU_TOKENS = (47_000, 667_000)
 """Tokens a second of one small GPU, worst and best case; not measured here.
 
 infinity published 0.41 requests of 115,000 tokens a second for bert-large with ONNX Runtime in
-float16 on an NVIDIA L4. The worst case is that figure; the best case is 28.4 times as much, since
-six layers of 384 take so many times fewer multiplications. The truth is between.
+float16 on an NVIDIA L4. The worst case is that figure; the best case is 14.2 times as much, since
+twelve layers of 384 take so many times fewer multiplications. The truth is between.
 """
