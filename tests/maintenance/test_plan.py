@@ -252,7 +252,3 @@ def test_people_are_told_the_same() -> None:
         "2,000 vectors of 192 dimensions, policy 5/1" in output
     )  # five words are one window, in each of 2,000 documents
     assert "1 primary shards of 50 GiB" in output
-
-
-def test_a_policy_that_is_none_is_refused() -> None:
-    assert "span policy 'x' is not of the form" in invoke_cli("plan", "--policy", "x").error
