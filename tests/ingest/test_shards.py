@@ -6,7 +6,7 @@ Together they give the index that one process gives alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,9 @@ from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
-from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli
 from tests.helpers.ingest_process import start_ingest
-from tests.helpers.server_index import RawIndex, assert_index_holds, make_calls, temporary_index
+from tests.helpers.server_index import RawIndex, assert_index_holds, make_calls
 from tests.helpers.tiny_encoder import TinyEncoder
 
 GOOD = st.builds(
@@ -163,12 +162,6 @@ def test_three_runs_of_the_command_fill_one_index_and_each_says_what_was_others(
     ]  # line 31, and 31 is 1 modulo 3
     again = invoke_cli("ingest", "calls.jsonl", "--url", "embedded:store")
     assert (again.json["documents"], again.json["skipped"]) == (0, 30)
-
-
-@pytest.fixture(params=live_servers.URLS)
-def place(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
-    with temporary_index(request.param) as server_index:
-        yield server_index
 
 
 def test_shards_that_begin_at_once_make_one_index_and_fill_it_together(place: RawIndex) -> None:
