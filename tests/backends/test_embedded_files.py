@@ -213,15 +213,6 @@ def test_a_lock_that_was_removed_with_its_index_locks_no_second_writer_out(tmp_p
         assert len(read_passages(backend)) == 1
 
 
-def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:
-    store, other = EmbeddedBackend(tmp_path), EmbeddedBackend(tmp_path)
-    with store.writer("calls", make_spec()) as writer:
-        writer.write(make_entries({"id": "a", "text": "a word"}))
-        with pytest.raises(IndexBusyError, match="being written by another process"):
-            other.writer("calls", make_spec())
-        assert other.describe_index("calls").documents == 1
-
-
 @pytest.mark.parametrize("mask", [0o000, 0o022])
 def test_new_folders_are_for_their_user_alone(tmp_path: Path, mask: int) -> None:
     old_mask = os.umask(mask)

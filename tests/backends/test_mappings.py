@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -212,22 +212,6 @@ def test_what_is_sent_is_the_file_in_the_repository_with_its_placeholders_filled
     assert not [value for _, value in leaves(make_body(engine)) if str(value).startswith("$")]
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_no_placeholder_hides_inside_a_longer_value_or_a_name(file: str) -> None:
-    file_leaves = list(leaves(read_json(file)))
-    assert all("$" not in str(value)[1:] for _, value in file_leaves)
-    assert not any("$" in str(step) for path, _ in file_leaves for step in path)
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_every_placeholder_is_something_that_an_index_is_made_with(file: str) -> None:
-    options = asdict(IndexOptions())
-    placeholders = {*asdict(SPEC), *options, "vector", "analysis", "early_termination"}
-    assert {
-        value[1:] for _, value in leaves(read_json(file)) if str(value).startswith("$")
-    } <= placeholders
-
-
 def test_there_are_the_same_files_for_every_engine_and_for_no_other() -> None:
     stems = ("analysis", "matches", "passages", "rejected", "vectors")
     names = [f"{stem}.json" for stem in stems]
@@ -242,11 +226,6 @@ def test_a_server_of_another_kind_is_an_error_that_names_those_there_are(engine:
         mappings.notes_body("rejected", engine)
     with pytest.raises(UsageError, match="opensearch or elasticsearch"):
         mappings.notes_body("matches", engine)
-
-
-def test_a_body_may_be_changed_without_harm_to_the_next() -> None:
-    make_body("opensearch")["mappings"]["properties"].clear()
-    assert set(properties("opensearch")) == PASSAGE_FIELDS
 
 
 @pytest.mark.parametrize("engine", DIALECTS)
@@ -713,16 +692,6 @@ def test_what_our_gates_refuse_the_server_refuses_too(server: Server) -> None:
         )
         with pytest.raises(ServerError, match="400"), live_servers.scratch_index(server, body):
             pass
-
-
-@pytest.mark.server
-def test_an_index_says_on_the_server_what_it_was_made_for_and_how(server: Server) -> None:
-    with live_servers.scratch_index(
-        server, make_body(server.engine, STANDARD, server.version, SERVER_SPEC)
-    ) as index:
-        (definition,) = server.request("GET", f"/{index}/_mapping").values()
-    assert IndexSpec(**definition["mappings"]["_meta"]["hybrid_search"]) == SERVER_SPEC
-    assert definition["mappings"]["_meta"]["options"]["analyzer"] == "standard"
 
 
 @pytest.mark.server

@@ -245,59 +245,6 @@ def test_the_mapping_says_which_model_policy_and_options_the_index_was_made_for(
     assert backend.read_head(name) == (make_spec("4/1"), {})
 
 
-def test_a_field_that_the_mapping_does_not_know_is_refused_by_the_server(
-    backend: ServerBackend, name: str
-) -> None:
-    ingest_documents(backend, name, CALLS[0])
-    with pytest.raises(ServerError, match="strict_dynamic_mapping_exception") as error:
-        backend.server.request("PUT", f"/{name}/_doc/x", body={"document_id": "x", "colour": "red"})
-    assert error.value.status == 400
-    backend.server.request(
-        "PUT", f"/{name}/_doc/y", body={"document_id": "y", "metadata": {"colour": "red"}}
-    )
-
-
-def test_every_option_is_seen_in_the_settings_and_the_mapping(
-    backend: ServerBackend, name: str
-) -> None:
-    options = {
-        "analyzer": "standard",
-        "quantization": "int8",
-        "graph_dimension": "5",
-        "m": "9",
-        "ef_construction": "77",
-        "shards": "2",
-        "replicas": "0",
-    }
-    backend.create_index(name, make_spec(), options)
-    index_settings = fetch_settings(backend, name)
-    assert (
-        index_settings["index.number_of_shards"],
-        index_settings["index.number_of_replicas"],
-    ) == ("2", "0")
-    fields = fetch_mapping(backend, name)["properties"]
-    assert (
-        fields["text"].get("analyzer", "standard") == "standard"
-    )  # Elasticsearch leaves out what is the default
-    vector = fields["spans"]["properties"]["vector"]
-    assert vector.get("dimension", vector.get("dims")) == 5
-    if backend.server.engine == "opensearch":
-        assert vector["method"]["engine"] == "lucene"
-        parameters = vector["method"]["parameters"]
-        assert (parameters["m"], parameters["ef_construction"], parameters["encoder"]["name"]) == (
-            9,
-            77,
-            "sq",
-        )
-    else:
-        parameters = vector["index_options"]
-        assert (parameters["m"], parameters["ef_construction"], parameters["type"]) == (
-            9,
-            77,
-            "int8_hnsw",
-        )
-
-
 def test_options_of_the_url_hold_where_none_are_given(url: str, name: str) -> None:
     address = url.partition("?")[0]
     with closing(
@@ -312,25 +259,6 @@ def test_options_of_the_url_hold_where_none_are_given(url: str, name: str) -> No
         )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"quantisation": "int8"}, "unknown index option 'quantisation'"),
-        ({"quantization": "int2"}, "quantization is 'int2': use byte, none, fp16"),
-        ({"shards": "many"}, "shards is 'many': use an integer, 1 to 1024"),
-        ({"m": "1"}, "m is 1: use 2 to 100"),
-        ({"quantization": "binary"}, "binary"),
-    ],
-)
-def test_an_option_that_cannot_be_is_an_error_and_makes_nothing(
-    backend: ServerBackend, name: str, options: dict[str, str], message: str
-) -> None:
-    """Binary: OpenSearch has it from 3.6, Elasticsearch from 64 dimensions, and there are 8."""
-    with pytest.raises(UsageError, match=message):
-        backend.create_index(name, make_spec(), options)
-    assert list_index_names(backend, name) == []
-
-
 def test_to_set_up_what_is_there_changes_nothing(backend: ServerBackend, name: str) -> None:
     ingest_documents(backend, name, *CALLS[:3])
     backend.create_index(name, make_spec(), {})
@@ -338,18 +266,6 @@ def test_to_set_up_what_is_there_changes_nothing(backend: ServerBackend, name: s
         [f"{name}-000001"],
         3,
     )
-
-
-def test_to_set_up_for_another_policy_or_model_is_an_error_with_both(
-    backend: ServerBackend, name: str
-) -> None:
-    backend.create_index(name, make_spec(DEFAULT_POLICY), {})
-    with pytest.raises(ModelError, match=r"policy '5/1'.*policy '4/1'"):
-        backend.create_index(name, make_spec("4/1"), {})
-    with pytest.raises(ModelError, match=r"'tiny-fingerprint'.*'wider-fingerprint'"):
-        backend.create_index(name, IndexSpec.from_encoder(WiderEncoder.info, DEFAULT_POLICY), {})
-    with pytest.raises(ModelError, match=r"policy '5/1'.*policy '4/1'"):
-        ingest_documents(backend, name, CALLS[0], policy="4/1")
 
 
 def test_to_set_up_with_other_options_is_an_error_with_both(
@@ -551,27 +467,6 @@ def test_a_new_version_keeps_the_options_that_are_not_given(
     ) == ("2", "3")
 
 
-def test_what_was_copied_is_skipped_by_the_next_ingest_of_the_same_file(
-    backend: ServerBackend, name: str
-) -> None:
-    ingest_documents(backend, name, *CALLS)
-    reindex_by_copy(backend, name, "4/2")
-    again = ingest_documents(backend, name, *CALLS)
-    assert (again.skipped, again.documents) == (len(CALLS), 0)
-    changed = ingest_documents(backend, name, {**CALLS[0], "tier": "lead"}, *CALLS[1:])
-    assert (changed.skipped, changed.documents) == (len(CALLS) - 1, 1)
-
-
-def test_what_is_written_after_a_copy_goes_to_the_new_version(
-    backend: ServerBackend, name: str
-) -> None:
-    ingest_documents(backend, name, *CALLS[:4])
-    reindex_by_copy(backend, name, "4/2")
-    ingest_documents(backend, name, {"id": "late", "text": "My money back, at last."})
-    assert list_index_names(backend, name) == [f"{name}-000002"]
-    assert "late" in query_ids(backend, name)
-
-
 def test_more_passages_than_a_page_are_copied_each_once(
     backend: ServerBackend, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -585,18 +480,6 @@ def test_more_passages_than_a_page_are_copied_each_once(
     assert passages > 20
     assert passage_counts == list(range(5, passages + 1, 5))
     assert len(query_hits(backend, name)) == passages
-
-
-def test_a_new_version_from_sources_has_what_they_have_and_nothing_else(
-    backend: ServerBackend, name: str
-) -> None:
-    ingest_documents(backend, name, *CALLS)
-    summary = reindex_from_documents(
-        backend, name, [*CALLS[3:], {"id": "new", "text": "The new one wants money back."}]
-    )
-    assert (summary.read, summary.documents) == (10, 10)
-    assert query_ids(backend, name) == {"new", *(f"call-{number}" for number in range(3, 12))}
-    assert list_index_names(backend, name) == [f"{name}-000002"]
 
 
 def test_a_new_version_from_sources_may_be_of_another_model(
@@ -625,24 +508,6 @@ def test_of_a_document_that_is_twice_in_the_sources_the_last_one_counts(
     assert [hit.text for hit in query_hits(backend, name) if hit.id == "call-0"] == [
         "My money back."
     ]
-
-
-def test_where_a_document_is_refused_nothing_changes_and_the_new_version_is_gone(
-    backend: ServerBackend, name: str
-) -> None:
-    ingest_documents(backend, name, *CALLS[:3])
-    before = query_hits(backend, name)
-    with pytest.raises(
-        IndexStoreError,
-        match=rf"1 of 2 documents were refused \(see {REJECTS}\), and index '{name}' was left "
-        rf"as it was",
-    ):
-        reindex_from_documents(
-            backend, name, [{"id": "new", "text": "My money back."}, {"id": "bad"}]
-        )
-    assert query_hits(backend, name) == before
-    assert list_index_names(backend, name) == [f"{name}-000001", f"{name}-rejected"]
-    assert json.loads(REJECTS.read_text())["line"] == 2
 
 
 def test_where_the_sources_end_in_an_error_nothing_changes_and_the_new_version_is_gone(
@@ -826,15 +691,6 @@ def test_a_number_is_taken_anew_only_where_all_are_gone(backend: ServerBackend, 
     assert query_ids(backend, name) == {"call-1"}
 
 
-def test_a_version_itself_has_no_versions(backend: ServerBackend, name: str) -> None:
-    ingest_documents(backend, name, CALLS[0])
-    with pytest.raises(
-        UsageError, match=f"'{name}-000001' is itself a version: give the alias that points to it"
-    ):
-        reindex_by_copy(backend, f"{name}-000001")
-    assert list_index_names(backend, name) == [f"{name}-000001"]
-
-
 @pytest.mark.parametrize("keep", [False, True])
 def test_of_two_that_reindex_at_once_one_is_told_so_and_leaves_nothing(
     backend: ServerBackend, name: str, keep: bool
@@ -870,12 +726,6 @@ def test_a_version_that_was_published_is_not_discarded(backend: ServerBackend, n
     assert query_ids(backend, name) == {"call-0", "call-1", "call-2"}
 
 
-def test_there_must_be_an_index_to_make_a_new_version_of(backend: ServerBackend, name: str) -> None:
-    with pytest.raises(IndexMissingError, match=f"there is no index '{name}'"):
-        reindex_by_copy(backend, name)
-    assert list_index_names(backend, name) == []
-
-
 @pytest.mark.parametrize(
     ("policy", "options"),
     [("often", {}), (None, {"quantization": "int2"}), (None, {"analyzer": "klingon"})],
@@ -890,13 +740,6 @@ def test_a_new_version_that_cannot_be_made_leaves_nothing(
 
 
 # Removing
-
-
-def test_deleted_documents_are_gone_and_counted(backend: ServerBackend, name: str) -> None:
-    ingest_documents(backend, name, *CALLS[:4])
-    with backend.writer(name, make_spec()) as writer:
-        assert writer.delete(["call-1", "call-3", "nobody"]) == 2
-    assert query_ids(backend, name) == {"call-0", "call-2"}
 
 
 def test_a_dropped_index_is_gone_with_its_notes_and_no_other(
@@ -1015,18 +858,6 @@ def test_an_index_that_comes_between_looking_and_making_is_taken(
 # Heads that another process changes while this one remembers them
 
 
-def test_a_reader_answers_by_the_next_version_as_soon_as_it_is_published(
-    backend: ServerBackend, name: str, url: str
-) -> None:
-    ingest_documents(backend, name, *CALLS[:3])
-    with closing(open_server_backend(url)) as reader:
-        assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
-        reindex_by_copy(backend, name, "4/1")
-        assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
-        remembered_head = reader.recall_head(name)
-        assert remembered_head and remembered_head[0].policy == "4/1"
-
-
 def test_a_reader_can_filter_by_a_field_as_soon_as_it_is_written(
     backend: ServerBackend, name: str, url: str
 ) -> None:
@@ -1058,18 +889,6 @@ def test_a_reader_never_answers_from_an_index_that_was_recreated_by_another_mode
                 query_ids(reader, name)
         renamed_hits = query_hits(reader, name, encoder=RenamedEncoder())
         assert {hit.id for hit in renamed_hits} == {"call-0", "call-1", "call-2"}
-
-
-def test_a_second_query_reads_neither_head_nor_size(backend: ServerBackend, name: str) -> None:
-    ingest_documents(backend, name, *CALLS[:3])
-    paths: list[str] = []
-    server = InterceptedServer(backend.server, lambda _, path: paths.append(path))
-    reader = ServerBackend(server, backend.options)
-    searches = ["/_msearch", "/_msearch"]  # the legs, then codes and contents of what matters
-    for head in ([f"/{name}", f"/{name}/_search"], []):  # spec and fields, size
-        paths.clear()
-        assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
-        assert paths == [*head, *searches]
 
 
 # What a server does not take
