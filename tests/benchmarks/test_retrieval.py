@@ -16,7 +16,7 @@ from benchmarks.quality import retrieval
 from benchmarks.quality.collection import Collection, Place
 from benchmarks.quality.encoders import Model
 from benchmarks.quality.measures import evaluate
-from benchmarks.quality.tasks import ALL, ANSWERS, MEDQUAD, TASKS, Query, Task, lines
+from benchmarks.quality.tasks import ANSWERS, MEDQUAD, Query, Task, lines
 from hybrid_search import connect
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest.options import IngestOptions
@@ -129,10 +129,6 @@ def test_rows_and_differences_with_their_intervals(collection: Collection) -> No
     # on the second question both are right
     assert better["mean"] == pytest.approx(spans["ndcg@10"] - means["ndcg@10"], abs=2e-4)
     assert better["interval"] == [0.0, pytest.approx(2 * better["mean"], abs=1e-4)]
-
-
-def test_calibrations_and_means_are_of_the_three_others() -> None:
-    assert {*ALL} - {*TASKS} == {"medquad"}
 
 
 def write_medquad(folder: Path) -> Path:
