@@ -21,9 +21,9 @@ from hybrid_search import connect
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
-from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search.calibration import Calibration
 from tests.conftest import DATA
+from tests.helpers.source_lines import make_lines
 from tests.helpers.table_encoder import TableEncoder, Vector
 from tests.helpers.tiny_encoder import FINEST
 
@@ -62,14 +62,11 @@ class SpelledModel(Model):
 
 @pytest.fixture
 def collection(tmp_path: Path) -> Iterator[Collection]:
-    documents = [
-        SourceLine("ten", number, json.dumps({"id": id_, "text": text}).encode())
-        for number, (id_, text) in enumerate(TEXTS.items(), 1)
-    ]
+    lines = make_lines({"id": id_, "text": text} for id_, text in TEXTS.items())
     task = Task("ten", "ten.jsonl", lambda *_: iter([REFUND]), "ten documents")
     with connect(f"embedded:{tmp_path}") as client:
         ingest(
-            iter(documents),
+            iter(lines),
             client.backend,
             TableEncoder(WORDS),
             IngestOptions(task.name, tmp_path / "rejected.jsonl", codes=FINEST),

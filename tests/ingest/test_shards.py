@@ -24,6 +24,7 @@ from hybrid_search.ingest.types import SourceLine
 from tests.helpers.cli import invoke_cli
 from tests.helpers.ingest_process import start_ingest
 from tests.helpers.server_index import RawIndex, assert_index_holds, make_calls
+from tests.helpers.source_lines import make_lines
 from tests.helpers.tiny_encoder import TinyEncoder
 
 GOOD = st.builds(
@@ -43,10 +44,6 @@ BAD = st.sampled_from(
     ]
 )
 LINES = st.lists(st.one_of(GOOD, BAD, st.just(b"\n")), max_size=30)
-
-
-def number_lines(data: Sequence[bytes]) -> list[SourceLine]:
-    return [SourceLine("calls.jsonl", number, content) for number, content in enumerate(data, 1)]
 
 
 def ingest_shard(
@@ -86,7 +83,7 @@ def stored_passages(backend: MemoryBackend) -> dict[str, list[tuple[str, str, by
 def test_all_shards_together_give_what_one_process_gives(
     tmp_path_factory: pytest.TempPathFactory, data: list[bytes], count: int
 ) -> None:
-    folder, lines = tmp_path_factory.getbasetemp(), number_lines(data)
+    folder, lines = tmp_path_factory.getbasetemp(), make_lines(data)
     single, sharded = MemoryBackend(), MemoryBackend()
     alone, refused = ingest_shard(single, lines, ALL_DOCUMENTS, folder)
     shares = [ingest_shard(sharded, lines, Shard(number, count), folder) for number in range(count)]
@@ -99,7 +96,7 @@ def test_all_shards_together_give_what_one_process_gives(
 
 
 def test_shards_are_of_like_size() -> None:
-    lines = number_lines([json.dumps({"id": f"call-{number}"}).encode() for number in range(3000)])
+    lines = make_lines([json.dumps({"id": f"call-{number}"}).encode() for number in range(3000)])
     shares = [sum(Shard(number, 3).owns(line) for line in lines) for number in range(3)]
     assert sum(shares) == 3000
     assert all(abs(share - 1000) < 5 * 26 for share in shares)  # five times sqrt(3000 * 1/3 * 2/3)
