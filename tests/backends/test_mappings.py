@@ -256,7 +256,7 @@ def test_a_note_is_taken_however_long_what_it_names_is(engine: str) -> None:
 
 LUCENE = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
 FAISS = {"name": "hnsw", "engine": "faiss", "space_type": "innerproduct"}
-GRAPH = {"m": 16, "ef_construction": 100}
+GRAPH = {"m": 7, "ef_construction": 77}
 
 
 def sq_parameters(**parameters: Any) -> dict[str, Any]:
@@ -421,16 +421,14 @@ def test_a_quantization_is_refused_before_its_version_and_taken_from_it_on(
     since: Version,
     expected: dict[str, Any],
 ) -> None:
-    assert vector_mapping(engine, since, knn_engine=knn_engine, quantization=quantization) == {
-        **BASE[engine],
-        **expected,
-    }
+    options: dict[str, Any] = {"knn_engine": knn_engine, "quantization": quantization, **GRAPH}
+    assert vector_mapping(engine, since, **options) == {**BASE[engine], **expected}
     message = (
         f"{DIALECTS[engine].title} {'.'.join(map(str, before))} has no "
         f".*{knn_engine}.*{quantization}.*needs .* {since[0]}.{since[1]} or newer"
     )
     with pytest.raises(UsageError, match=message):
-        vector_mapping(engine, before, knn_engine=knn_engine, quantization=quantization)
+        vector_mapping(engine, before, **options)
 
 
 @pytest.mark.parametrize(
@@ -443,15 +441,12 @@ def test_a_quantization_is_refused_before_its_version_and_taken_from_it_on(
 def test_opensearch_is_told_the_bits_of_an_encoder_from_3_6_on_which_wants_them(
     knn_engine: str, quantization: str, expected: dict[str, Any]
 ) -> None:
-    assert (
-        vector_mapping("opensearch", (3, 6, 0), knn_engine=knn_engine, quantization=quantization)[
-            "method"
-        ]["parameters"]
-        == expected
+    options: dict[str, Any] = {"knn_engine": knn_engine, "quantization": quantization, **GRAPH}
+    newer, older = (
+        vector_mapping("opensearch", version, **options)["method"]["parameters"]
+        for version in ((3, 6, 0), (3, 5, 9))
     )
-    older = vector_mapping(
-        "opensearch", (3, 5, 9), knn_engine=knn_engine, quantization=quantization
-    )["method"]["parameters"]
+    assert newer == expected
     assert "bits" not in older["encoder"].get("parameters", {})
 
 
@@ -549,22 +544,6 @@ def test_a_quantization_that_does_not_fit_the_dimension_names_both(
     with pytest.raises(UsageError, match=f"{quantization}.*{needed} dimensions.*have {dimension}"):
         make_body("elasticsearch", options, spec=spec)
     assert make_body("elasticsearch", options, spec=replace(SPEC, dimension=64))
-
-
-@pytest.mark.parametrize(("engine", "knn_engine", "quantization"), GATE_KEYS)
-def test_the_graph_is_built_as_it_was_asked_for(
-    engine: str, knn_engine: str, quantization: str
-) -> None:
-    field = vector_mapping(
-        engine,
-        NEWEST[engine],
-        knn_engine=knn_engine,
-        quantization=quantization,
-        m=7,
-        ef_construction=77,
-    )
-    graph = field["method"]["parameters"] if engine == "opensearch" else field["index_options"]
-    assert (graph["m"], graph["ef_construction"]) == (7, 77)
 
 
 # On real servers: lucene alone, since making an index of faiss kills a server without its native
