@@ -62,11 +62,11 @@ class SpelledModel(Model):
 
 @pytest.fixture
 def collection(tmp_path: Path) -> Iterator[Collection]:
-    lines = make_lines({"id": id_, "text": text} for id_, text in TEXTS.items())
+    documents = make_lines({"id": id_, "text": text} for id_, text in TEXTS.items())
     task = Task("ten", "ten.jsonl", lambda *_: iter([REFUND]), "ten documents")
     with connect(f"embedded:{tmp_path}") as client:
         ingest(
-            iter(lines),
+            iter(documents),
             client.backend,
             TableEncoder(WORDS),
             IngestOptions(task.name, tmp_path / "rejected.jsonl", codes=FINEST),
