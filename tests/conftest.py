@@ -21,6 +21,7 @@ from hybrid_search.system import lock_exclusively
 from tests.helpers import live_servers
 from tests.helpers.ray_cluster import start_cluster
 from tests.helpers.remembered_batches import remember_batches
+from tests.helpers.server_index import RawIndex, temporary_index
 from tests.helpers.tiny_encoder import TinyEncoder
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
@@ -219,3 +220,24 @@ def client(empty_url: str) -> Iterator[Client]:
     """An empty client on each backend."""
     with connect(empty_url) as empty_client:
         yield empty_client
+
+
+@pytest.fixture(params=live_servers.URLS)
+def place(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
+    """An index on each server that is not made yet, and is read without the product."""
+    with temporary_index(request.param) as server_place:
+        yield server_place
+
+
+@pytest.fixture(scope="module", params=["embedded", *live_servers.SERVERS])
+def sample_place(
+    request: pytest.FixtureRequest, sample_url: str, calls: list[dict[str, Any]]
+) -> Iterator[RawIndex]:
+    """An index that is only read: the sample, or on a server a part of it."""
+    if request.param == "embedded":
+        yield RawIndex(sample_url, "calls")
+        return
+    with live_servers.unique_index_name(request.param) as name:
+        with connect(request.param) as client:
+            client.ingest(calls[:16], index=name)
+        yield RawIndex(request.param, name)

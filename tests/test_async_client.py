@@ -9,8 +9,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass
+from collections.abc import Coroutine
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search.result import Result
 from tests.helpers import live_servers
+from tests.helpers.server_index import RawIndex
 
 PHRASES = (
     "refund request",
@@ -45,28 +45,6 @@ METHODS = {
     for name, value in inspect.getmembers(Client, inspect.isfunction)
     if not name.startswith("_")
 }
-
-
-@dataclass(frozen=True, slots=True)
-class RawIndex:
-    """Where an index is."""
-
-    url: str
-    index: str
-
-
-@pytest.fixture(scope="module", params=["embedded", *live_servers.SERVERS])
-def place(
-    request: pytest.FixtureRequest, sample_url: str, calls: list[dict[str, Any]]
-) -> Iterator[RawIndex]:
-    """An index that is only read: the sample, or on a server a part of it."""
-    if request.param == "embedded":
-        yield RawIndex(sample_url, "calls")
-        return
-    with live_servers.unique_index_name(request.param) as name:
-        with connect(request.param) as client:
-            client.ingest(calls[:16], index=name)
-        yield RawIndex(request.param, name)
 
 
 def run_program(program: Coroutine[Any, Any, None]) -> None:
@@ -185,10 +163,12 @@ def test_an_index_on_a_server_is_set_up_filled_and_made_anew(url: str) -> None:
 
 
 def test_many_queries_at_once_find_what_each_finds_alone_over_few_connections(
-    place: RawIndex,
+    sample_place: RawIndex,
 ) -> None:
-    with connect(place.url) as client:
-        alone = {phrase: hit_dicts(client.query(phrase, index=place.index)) for phrase in PHRASES}
+    with connect(sample_place.url) as client:
+        alone = {
+            phrase: hit_dicts(client.query(phrase, index=sample_place.index)) for phrase in PHRASES
+        }
 
     async def program() -> None:
         ticks, most = [time.monotonic()], [0]
@@ -197,14 +177,14 @@ def test_many_queries_at_once_find_what_each_finds_alone_over_few_connections(
             while True:
                 await asyncio.sleep(0.01)
                 ticks.append(time.monotonic())
-                most[0] = max(most[0], count_sockets(place.url))
+                most[0] = max(most[0], count_sockets(sample_place.url))
 
-        async with AsyncClient(place.url, threads=THREADS) as client:
-            await client.query("warm", index=place.index)
+        async with AsyncClient(sample_place.url, threads=THREADS) as client:
+            await client.query("warm", index=sample_place.index)
             ticker = asyncio.create_task(record_ticks())
             phrases = [PHRASES[number % len(PHRASES)] for number in range(QUERIES)]
             results = await asyncio.gather(
-                *(client.query(phrase, index=place.index) for phrase in phrases)
+                *(client.query(phrase, index=sample_place.index) for phrase in phrases)
             )
             ticker.cancel()
         assert [hit_dicts(result) for result in results] == [alone[phrase] for phrase in phrases]
@@ -213,18 +193,18 @@ def test_many_queries_at_once_find_what_each_finds_alone_over_few_connections(
         # a loop that computed itself would not tick before the end
         assert max(gaps) < (ticks[-1] - ticks[0]) / 2
         assert most[0] <= THREADS
-        assert (most[0] > 0) == (not place.url.startswith("embedded:"))
+        assert (most[0] > 0) == (not sample_place.url.startswith("embedded:"))
 
     run_program(program())
 
 
-def test_errors_come_out_as_themselves_beside_results(place: RawIndex) -> None:
+def test_errors_come_out_as_themselves_beside_results(sample_place: RawIndex) -> None:
     async def program() -> None:
-        async with AsyncClient(place.url) as client:
+        async with AsyncClient(sample_place.url) as client:
             queries = [
                 client.query("refund", index="nope"),
-                client.query(" ", index=place.index),
-                client.query("refund", index=place.index),
+                client.query(" ", index=sample_place.index),
+                client.query("refund", index=sample_place.index),
             ]
             missing, blank, result = await asyncio.gather(*queries, return_exceptions=True)
             assert isinstance(missing, IndexMissingError)
@@ -232,20 +212,21 @@ def test_errors_come_out_as_themselves_beside_results(place: RawIndex) -> None:
             assert isinstance(blank, UsageError)
             assert isinstance(result, Result)
             with pytest.raises(UsageError, match="alpha is 2"):
-                await client.query("refund", index=place.index, alpha=2)
+                await client.query("refund", index=sample_place.index, alpha=2)
 
     run_program(program())
 
 
-def test_one_that_is_cancelled_does_not_hurt_the_others(place: RawIndex) -> None:
+def test_one_that_is_cancelled_does_not_hurt_the_others(sample_place: RawIndex) -> None:
     """Some of them wait for a thread when they are cancelled, some for the server."""
-    with connect(place.url) as client:
-        expected = hit_dicts(client.query("refund", index=place.index))
+    with connect(sample_place.url) as client:
+        expected = hit_dicts(client.query("refund", index=sample_place.index))
 
     async def program() -> None:
-        async with AsyncClient(place.url, threads=2) as client:
+        async with AsyncClient(sample_place.url, threads=2) as client:
             tasks = [
-                asyncio.create_task(client.query("refund", index=place.index)) for _ in range(12)
+                asyncio.create_task(client.query("refund", index=sample_place.index))
+                for _ in range(12)
             ]
             await asyncio.sleep(0.02)
             cancelled = [task.cancel() for task in tasks[::2]]
@@ -259,37 +240,39 @@ def test_one_that_is_cancelled_does_not_hurt_the_others(place: RawIndex) -> None
             assert [hit_dicts(result) for result in results if isinstance(result, Result)] == [
                 expected
             ] * (len(tasks) - sum(cancelled))
-            assert hit_dicts(await client.query("refund", index=place.index)) == expected
+            assert hit_dicts(await client.query("refund", index=sample_place.index)) == expected
 
     run_program(program())
 
 
-def test_a_call_that_waits_for_too_long_can_be_given_up(place: RawIndex) -> None:
+def test_a_call_that_waits_for_too_long_can_be_given_up(sample_place: RawIndex) -> None:
     async def program() -> None:
-        async with AsyncClient(place.url, threads=1) as client:
+        async with AsyncClient(sample_place.url, threads=1) as client:
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(client.query("refund", index=place.index), 0.0001)
-            assert len(await client.query("refund", index=place.index)) > 0
+                await asyncio.wait_for(client.query("refund", index=sample_place.index), 0.0001)
+            assert len(await client.query("refund", index=sample_place.index)) > 0
 
     run_program(program())
 
 
-def test_to_close_waits_for_what_runs_and_then_calls_fail(place: RawIndex) -> None:
+def test_to_close_waits_for_what_runs_and_then_calls_fail(sample_place: RawIndex) -> None:
     async def program() -> None:
-        client = AsyncClient(place.url, threads=2)
-        tasks = [asyncio.create_task(client.query("refund", index=place.index)) for _ in range(4)]
+        client = AsyncClient(sample_place.url, threads=2)
+        tasks = [
+            asyncio.create_task(client.query("refund", index=sample_place.index)) for _ in range(4)
+        ]
         await asyncio.sleep(0)
         await client.close()
         assert all(len(result) > 0 for result in await asyncio.gather(*tasks))
         for call in (
-            client.query("refund", index=place.index),
+            client.query("refund", index=sample_place.index),
             client.indexes(),
             client.ingest([]),
         ):
             with pytest.raises(UsageError, match=r"AsyncClient\(.*\) is closed: open another one"):
                 await call
         await client.close()
-        assert count_sockets(place.url) == 0
+        assert count_sockets(sample_place.url) == 0
 
     run_program(program())
 

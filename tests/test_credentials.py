@@ -141,10 +141,6 @@ MISTAKES: list[tuple[dict[str, str], str]] = [
         {"API_KEY": "k3y", "AWS_REGION": "eu-west-1"},
         "HYBRID_SEARCH_API_KEY and HYBRID_SEARCH_AWS_REGION are set",
     ),
-    (
-        {"PASSWORD": HUSH, "TOKEN": "t0p"},
-        "HYBRID_SEARCH_USERNAME or _PASSWORD and HYBRID_SEARCH_TOKEN are set",
-    ),
     ({"USERNAME": "ada"}, "user 'ada' has no password"),
     ({"USERNAME": f"ada:{HUSH}", "PASSWORD": HUSH}, "a username cannot hold a colon"),
     (

@@ -71,31 +71,9 @@ def test_scores_are_lucenes(filled_store: Backend) -> None:
     )
 
 
-def test_one_score_to_the_last_digit(filled_store: Backend) -> None:
-    # idf = ln(1 + (4 - 1 + 0.5) / (1 + 0.5)) = ln(10/3) = 1.203973; tf part 1 / (1 + 1.2 * (0.25 +
-    # 0.75 * 3 / 4.25)) = 1 / 1.935294 = 0.516717
-    assert bm25_scores(filled_store, "calling") == pytest.approx(
-        {"d": 1.203973 * 0.516717}, abs=1e-5
-    )
-
-
 def test_better_matches_come_first(filled_store: Backend) -> None:
     assert list(bm25_scores(filled_store, "refund")) == ["a", "b"]
     assert list(bm25_scores(filled_store, "my card")) == ["c", "b"]
-
-
-def test_words_are_matched_by_their_stem_in_any_case_and_without_accents(store: Backend) -> None:
-    fill_index(
-        store,
-        [
-            {"id": "x", "text": "Both Refunds were declined at the café"},
-            {"id": "y", "text": "nothing here"},
-        ],
-    )
-    assert all(
-        list(bm25_scores(store, phrase)) == ["x"]
-        for phrase in ("refund", "REFUNDED", "cafe", "CAFÉ", "cafe\u0301")
-    )
 
 
 @pytest.mark.parametrize(
@@ -127,12 +105,6 @@ def test_a_word_in_every_passage_of_a_tiny_index_still_counts(store: Backend, co
     assert all(score > 0.01 for score in scores.values())
 
 
-def test_the_only_passage_is_a_match(store: Backend) -> None:
-    # ln(1 + (1 - 1 + 0.5) / (1 + 0.5)) = ln(4/3); 1 / (1 + 1.2 * 1): its length is the average
-    fill_index(store, [{"id": "x", "text": "one refund"}])
-    assert bm25_scores(store, "refund") == pytest.approx({"x": math.log(4 / 3) / 2.2})
-
-
 def test_a_phrase_of_unknown_words_matches_nothing(filled_store: Backend) -> None:
     assert bm25_scores(filled_store, "xylophone") == {}
     assert list(bm25_scores(filled_store, "xylophone card")) == ["c"]
@@ -141,23 +113,14 @@ def test_a_phrase_of_unknown_words_matches_nothing(filled_store: Backend) -> Non
 SYNTAX = [
     ('"refund" account', "refund account"),
     ('"refund', "refund"),
-    ('refund"" account', "refund account"),
     ("refund*", "refund"),
-    ("refu*", "refu"),
     ("^refund", "refund"),
     ("refund AND account", "refund and account"),
     ("refund NOT account", "refund not account"),
-    ("AND", "and"),
-    ("refund OR", "refund or"),
     ("NEAR(refund account, 2)", "near refund account 2"),
     ("text: refund", "text refund"),
-    ("{text}: refund", "text refund"),
-    ("texts : rank", "texts rank"),
     ("(refund", "refund"),
-    ("((refund) account)) (", "refund account"),
     ("refund -account", "refund account"),
-    ("-refund", "refund"),
-    ("refund + account", "refund account"),
     ("refund;account--", "refund account"),
     ("'; DROP TABLE texts; --refund", "drop table texts refund"),
     ("refund \\ account %_?", "refund account"),
@@ -170,7 +133,7 @@ def test_query_syntax_is_data(filled_store: Backend, phrase: str, plain_phrase: 
     assert bm25_scores(filled_store, phrase) == bm25_scores(filled_store, plain_phrase)
 
 
-@pytest.mark.parametrize(("phrase", "plain_phrase"), [SYNTAX[0], SYNTAX[10], SYNTAX[20]])
+@pytest.mark.parametrize(("phrase", "plain_phrase"), [SYNTAX[0], SYNTAX[6], SYNTAX[11]])
 def test_query_syntax_is_data_to_the_client(client: Client, phrase: str, plain_phrase: str) -> None:
     client.ingest(DOCUMENTS)
     assert {hit.id: hit.bm25 for hit in client.query(phrase)} == {
@@ -262,28 +225,6 @@ def test_the_part_of_term_frequency_is_that_of_rank_bm25(
             {str(number): score / 2.2 for number, score in enumerate(scores) if score}
         )
     store.close()
-
-
-@pytest.mark.parametrize("phrase", ["account", "router", "sorry", "money", "card"])
-def test_one_word_ranks_as_bm25_plus_does(
-    calls: list[dict[str, Any]], tmp_path: Path, phrase: str
-) -> None:
-    """Compare our order with that of rank-bm25's BM25+.
-
-    For a single term its delta and idf are the same for every match, so both formulas give the same
-    order.
-    """
-    store = EmbeddedBackend(tmp_path)
-    texts = [turn["text"] for call in calls[:30] for turn in call["turns"]]
-    fill_index(store, [{"id": str(number), "text": text} for number, text in enumerate(texts)])
-    scores = BM25Plus(
-        [list(count_text_stems(text).elements()) for text in texts], k1=1.2, b=0.75
-    ).get_scores(list(count_text_stems(phrase)))
-    scores_by_id = bm25_scores(store, phrase)
-    assert scores_by_id
-    assert list(scores_by_id) == sorted(
-        scores_by_id, key=lambda name: (-round(scores[int(name)], 9), int(name))
-    )
 
 
 @pytest.mark.parametrize(

@@ -280,13 +280,3 @@ def test_a_writer_that_is_killed_again_and_again_leaves_each_document_whole(
         assert len(by_id) >= min(50, said + 1)
         assert all(sorted(ordinals) == list(range(len(ordinals))) for ordinals in by_id.values())
         store.close()
-
-
-def test_a_reindex_answers_alike_and_frees_what_was_deleted(answers: dict[str, float]) -> None:
-    with connect(URL) as client, connect(URL) as other:
-        assert ask(other) == answers
-        client.delete(["call-001"])
-        client.reindex("calls", policy="4/1")
-        assert set(ask(other)) == set(answers) - {"call-001"}
-        assert not client.verify("calls", full=True).findings
-        assert [path.name for path in INDEX.iterdir() if path.is_dir()] == ["000002"]

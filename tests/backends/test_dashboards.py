@@ -64,16 +64,23 @@ old one there.
 
 
 @cache
-def read_objects(engine: str) -> tuple[SavedObject, ...]:
-    text = (mappings.FOLDER / FILES[engine] / "calls.ndjson").read_text(encoding="utf-8")
+def read_objects(engine: str, file: str = "calls") -> tuple[SavedObject, ...]:
+    text = (mappings.FOLDER / FILES[engine] / f"{file}.ndjson").read_text(encoding="utf-8")
     return tuple(json.loads(line) for line in text.splitlines())
 
 
-def objects_of_types(engine: str, *types: str) -> list[SavedObject]:
-    return [saved for saved in read_objects(engine) if saved["type"] in types]
+def objects_of_types(engine: str, *types: str, file: str = "calls") -> list[SavedObject]:
+    return [saved for saved in read_objects(engine, file) if saved["type"] in types]
 
 
 EVERY_ENGINE = pytest.mark.parametrize("engine", FILES)
+SAID = {
+    "calls": "hybrid-search-calls-passages",
+    "matches": "hybrid-search-calls-matches-mentions",
+}
+"""The saved search that a dashboard shows, by its file."""
+
+EVERY_FILE = pytest.mark.parametrize("file", SAID)
 SEARCHES_AND_CHARTS = [
     (engine, saved["id"])
     for engine in FILES
@@ -169,9 +176,10 @@ def test_the_objects_and_their_ids_are_these(engine: str) -> None:
     ]
 
 
+@EVERY_FILE
 @EVERY_ENGINE
-def test_every_object_says_of_which_version_its_shape_is(engine: str) -> None:
-    for saved in read_objects(engine):
+def test_every_object_says_of_which_version_its_shape_is(engine: str, file: str) -> None:
+    for saved in read_objects(engine, file):
         if engine == "opensearch":
             assert saved["migrationVersion"] == {saved["type"]: VERSIONS[engine][saved["type"]]}
         else:
@@ -181,9 +189,10 @@ def test_every_object_says_of_which_version_its_shape_is(engine: str) -> None:
             )
 
 
+@EVERY_FILE
 @EVERY_ENGINE
 def test_an_object_has_the_keys_that_an_import_reads_and_none_that_only_one_installation_has(
-    engine: str,
+    engine: str, file: str
 ) -> None:
     version = (
         {"migrationVersion"}
@@ -192,49 +201,53 @@ def test_an_object_has_the_keys_that_an_import_reads_and_none_that_only_one_inst
     )
     assert all(
         set(saved) == {"type", "id", "attributes", "references"} | version
-        for saved in read_objects(engine)
+        for saved in read_objects(engine, file)
     )
 
 
+@EVERY_FILE
 @EVERY_ENGINE
 def test_every_reference_leads_to_an_object_of_the_same_file_that_stands_before_it(
-    engine: str,
+    engine: str, file: str
 ) -> None:
     seen_keys: set[tuple[str, str]] = set()
-    for saved in read_objects(engine):
+    for saved in read_objects(engine, file):
         assert {
             (reference["type"], reference["id"]) for reference in saved["references"]
         } <= seen_keys, saved["id"]
         seen_keys.add((saved["type"], saved["id"]))
 
 
+@EVERY_FILE
 @EVERY_ENGINE
-def test_json_inside_json_is_json(engine: str) -> None:
+def test_json_inside_json_is_json(engine: str, file: str) -> None:
     """Both products store parts of an object as text.
 
     If that cannot be read they show an error page.
     """
     texts = [
         (saved["id"], value)
-        for saved in read_objects(engine)
+        for saved in read_objects(engine, file)
         for name, value in saved["attributes"].items()
         if name.endswith(("JSON", "State", "fields", "Filters"))
     ]
-    assert len(texts) > 2 * len(objects_of_types(engine, "visualization"))
+    assert len(texts) > 2 * len(objects_of_types(engine, "visualization", file=file))
     assert all(isinstance(json.loads(value), dict | list) for _, value in texts)
 
 
+@EVERY_FILE
 @EVERY_ENGINE
-def test_a_visualization_is_named_alike_in_its_list_and_in_itself(engine: str) -> None:
+def test_a_visualization_is_named_alike_in_its_list_and_in_itself(engine: str, file: str) -> None:
     assert all(
         visualization_state(saved)["title"] == saved["attributes"]["title"]
-        for saved in objects_of_types(engine, "visualization")
+        for saved in objects_of_types(engine, "visualization", file=file)
     )
 
 
+@EVERY_FILE
 @EVERY_ENGINE
-def test_the_series_of_a_chart_are_its_metrics(engine: str) -> None:
-    for saved in objects_of_types(engine, "visualization"):
+def test_the_series_of_a_chart_are_its_metrics(engine: str, file: str) -> None:
+    for saved in objects_of_types(engine, "visualization", file=file):
         vis_state = visualization_state(saved)
         metric_ids = {agg["id"] for agg in vis_state["aggs"] if agg["schema"] == "metric"}
         assert {
@@ -246,16 +259,17 @@ def test_the_series_of_a_chart_are_its_metrics(engine: str) -> None:
         assert len({agg["id"] for agg in vis_state["aggs"]}) == len(vis_state["aggs"])
 
 
+@EVERY_FILE
 @EVERY_ENGINE
-def test_the_dashboard_shows_every_visualization_and_the_passages_and_no_two_panels_overlap(
-    engine: str,
+def test_the_dashboard_shows_every_chart_and_what_was_said_and_no_two_panels_overlap(
+    engine: str, file: str
 ) -> None:
-    (board,) = objects_of_types(engine, "dashboard")
+    (board,) = objects_of_types(engine, "dashboard", file=file)
     panels = json.loads(board["attributes"]["panelsJSON"])
     referenced_ids = {reference["id"] for reference in board["references"]}
     assert referenced_ids == {
-        saved["id"] for saved in objects_of_types(engine, "visualization")
-    } | {"hybrid-search-calls-passages"}
+        saved["id"] for saved in objects_of_types(engine, "visualization", file=file)
+    } | {SAID[file]}
     cells = [(x, y) for panel in panels for x, y in grid_cells(panel["gridData"])]
     assert len(cells) == len(set(cells))
     assert max(x for x, _ in cells) < 48  # the columns of both products' grids
@@ -267,12 +281,13 @@ def grid_cells(grid: dict[str, int]) -> Iterator[tuple[int, int]]:
     yield from itertools.product(columns, rows)
 
 
+@EVERY_FILE
 @EVERY_ENGINE
 def test_a_panel_finds_what_it_shows_by_the_name_that_its_product_gives_references(
-    engine: str,
+    engine: str, file: str
 ) -> None:
     """Kibana puts the panel's own index before the name; OpenSearch Dashboards numbers them."""
-    (board,) = objects_of_types(engine, "dashboard")
+    (board,) = objects_of_types(engine, "dashboard", file=file)
     by_name = {reference["name"]: reference for reference in board["references"]}
     for panel in json.loads(board["attributes"]["panelsJSON"]):
         assert panel["gridData"]["i"] == panel["panelIndex"]
@@ -286,12 +301,13 @@ def test_a_panel_finds_what_it_shows_by_the_name_that_its_product_gives_referenc
     assert not by_name
 
 
-def test_both_products_are_asked_the_same() -> None:
+@EVERY_FILE
+def test_both_products_are_asked_the_same(file: str) -> None:
     """The same ids, fields, queries and aggregations: only how a product writes them differs."""
     content_by_engine = {
         name: {
             saved["id"]: comparable_content(saved)
-            for saved in objects_of_types(name, "search", "visualization")
+            for saved in objects_of_types(name, "search", "visualization", file=file)
         }
         for name in FILES
     }

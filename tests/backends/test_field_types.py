@@ -10,9 +10,9 @@ import pytest
 from hybrid_search.client import Client
 from hybrid_search.config import Settings
 from hybrid_search.credentials import Access
-from hybrid_search.ingest.types import SourceLine
 from tests.helpers.fake_cluster import FakeCluster
 from tests.helpers.fake_server import ScriptedServer
+from tests.helpers.source_lines import make_lines
 
 pytestmark = pytest.mark.usefixtures("tiny_encoder")
 
@@ -23,11 +23,7 @@ def ingest(server: ScriptedServer, rejects: Path, *metadata: dict[str, object]) 
     documents = [
         {"id": f"new-{number}", "text": "a", **values} for number, values in enumerate(metadata)
     ]
-    data = [json.dumps(document).encode() for document in documents]
-    client.ingest_lines(
-        [SourceLine("calls.jsonl", number, line) for number, line in enumerate(data, 1)],
-        rejects=rejects,
-    )
+    client.ingest_lines(make_lines(documents), rejects=rejects)
     client.close()
     lines = rejects.read_text().splitlines() if rejects.exists() else []
     return [json.loads(line)["reason"] for line in lines]

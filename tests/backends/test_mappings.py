@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -212,22 +212,6 @@ def test_what_is_sent_is_the_file_in_the_repository_with_its_placeholders_filled
     assert not [value for _, value in leaves(make_body(engine)) if str(value).startswith("$")]
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_no_placeholder_hides_inside_a_longer_value_or_a_name(file: str) -> None:
-    file_leaves = list(leaves(read_json(file)))
-    assert all("$" not in str(value)[1:] for _, value in file_leaves)
-    assert not any("$" in str(step) for path, _ in file_leaves for step in path)
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_every_placeholder_is_something_that_an_index_is_made_with(file: str) -> None:
-    options = asdict(IndexOptions())
-    placeholders = {*asdict(SPEC), *options, "vector", "analysis", "early_termination"}
-    assert {
-        value[1:] for _, value in leaves(read_json(file)) if str(value).startswith("$")
-    } <= placeholders
-
-
 def test_there_are_the_same_files_for_every_engine_and_for_no_other() -> None:
     stems = ("analysis", "matches", "passages", "rejected", "vectors")
     names = [f"{stem}.json" for stem in stems]
@@ -242,11 +226,6 @@ def test_a_server_of_another_kind_is_an_error_that_names_those_there_are(engine:
         mappings.notes_body("rejected", engine)
     with pytest.raises(UsageError, match="opensearch or elasticsearch"):
         mappings.notes_body("matches", engine)
-
-
-def test_a_body_may_be_changed_without_harm_to_the_next() -> None:
-    make_body("opensearch")["mappings"]["properties"].clear()
-    assert set(properties("opensearch")) == PASSAGE_FIELDS
 
 
 @pytest.mark.parametrize("engine", DIALECTS)
@@ -277,7 +256,7 @@ def test_a_note_is_taken_however_long_what_it_names_is(engine: str) -> None:
 
 LUCENE = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
 FAISS = {"name": "hnsw", "engine": "faiss", "space_type": "innerproduct"}
-GRAPH = {"m": 16, "ef_construction": 100}
+GRAPH = {"m": 7, "ef_construction": 77}
 
 
 def sq_parameters(**parameters: Any) -> dict[str, Any]:
@@ -442,16 +421,14 @@ def test_a_quantization_is_refused_before_its_version_and_taken_from_it_on(
     since: Version,
     expected: dict[str, Any],
 ) -> None:
-    assert vector_mapping(engine, since, knn_engine=knn_engine, quantization=quantization) == {
-        **BASE[engine],
-        **expected,
-    }
+    options: dict[str, Any] = {"knn_engine": knn_engine, "quantization": quantization, **GRAPH}
+    assert vector_mapping(engine, since, **options) == {**BASE[engine], **expected}
     message = (
         f"{DIALECTS[engine].title} {'.'.join(map(str, before))} has no "
         f".*{knn_engine}.*{quantization}.*needs .* {since[0]}.{since[1]} or newer"
     )
     with pytest.raises(UsageError, match=message):
-        vector_mapping(engine, before, knn_engine=knn_engine, quantization=quantization)
+        vector_mapping(engine, before, **options)
 
 
 @pytest.mark.parametrize(
@@ -464,15 +441,12 @@ def test_a_quantization_is_refused_before_its_version_and_taken_from_it_on(
 def test_opensearch_is_told_the_bits_of_an_encoder_from_3_6_on_which_wants_them(
     knn_engine: str, quantization: str, expected: dict[str, Any]
 ) -> None:
-    assert (
-        vector_mapping("opensearch", (3, 6, 0), knn_engine=knn_engine, quantization=quantization)[
-            "method"
-        ]["parameters"]
-        == expected
+    options: dict[str, Any] = {"knn_engine": knn_engine, "quantization": quantization, **GRAPH}
+    newer, older = (
+        vector_mapping("opensearch", version, **options)["method"]["parameters"]
+        for version in ((3, 6, 0), (3, 5, 9))
     )
-    older = vector_mapping(
-        "opensearch", (3, 5, 9), knn_engine=knn_engine, quantization=quantization
-    )["method"]["parameters"]
+    assert newer == expected
     assert "bits" not in older["encoder"].get("parameters", {})
 
 
@@ -570,22 +544,6 @@ def test_a_quantization_that_does_not_fit_the_dimension_names_both(
     with pytest.raises(UsageError, match=f"{quantization}.*{needed} dimensions.*have {dimension}"):
         make_body("elasticsearch", options, spec=spec)
     assert make_body("elasticsearch", options, spec=replace(SPEC, dimension=64))
-
-
-@pytest.mark.parametrize(("engine", "knn_engine", "quantization"), GATE_KEYS)
-def test_the_graph_is_built_as_it_was_asked_for(
-    engine: str, knn_engine: str, quantization: str
-) -> None:
-    field = vector_mapping(
-        engine,
-        NEWEST[engine],
-        knn_engine=knn_engine,
-        quantization=quantization,
-        m=7,
-        ef_construction=77,
-    )
-    graph = field["method"]["parameters"] if engine == "opensearch" else field["index_options"]
-    assert (graph["m"], graph["ef_construction"]) == (7, 77)
 
 
 # On real servers: lucene alone, since making an index of faiss kills a server without its native
@@ -713,16 +671,6 @@ def test_what_our_gates_refuse_the_server_refuses_too(server: Server) -> None:
         )
         with pytest.raises(ServerError, match="400"), live_servers.scratch_index(server, body):
             pass
-
-
-@pytest.mark.server
-def test_an_index_says_on_the_server_what_it_was_made_for_and_how(server: Server) -> None:
-    with live_servers.scratch_index(
-        server, make_body(server.engine, STANDARD, server.version, SERVER_SPEC)
-    ) as index:
-        (definition,) = server.request("GET", f"/{index}/_mapping").values()
-    assert IndexSpec(**definition["mappings"]["_meta"]["hybrid_search"]) == SERVER_SPEC
-    assert definition["mappings"]["_meta"]["options"]["analyzer"] == "standard"
 
 
 @pytest.mark.server

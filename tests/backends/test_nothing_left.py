@@ -13,6 +13,7 @@ from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.client import Client
 from hybrid_search.errors import IndexMissingError, InputError
 from hybrid_search.ingest.types import SourceLine
+from tests.helpers.source_lines import make_lines
 from tests.helpers.tiny_encoder import TinyEncoder
 
 pytestmark = pytest.mark.usefixtures("tiny_encoder")
@@ -22,11 +23,7 @@ REFUSED_BY_STORE = {"id": "b", "text": "a call", "mixed": [1, "x"]}
 
 
 def ingest(client: Client, *documents: dict[str, Any]) -> int:
-    lines = [
-        SourceLine("calls.jsonl", number, json.dumps(document).encode())
-        for number, document in enumerate(documents, 1)
-    ]
-    return client.ingest_lines(lines).documents
+    return client.ingest_lines(make_lines(documents)).documents
 
 
 def break_off(error: BaseException) -> Iterator[SourceLine]:

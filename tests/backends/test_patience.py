@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -151,17 +152,12 @@ def test_a_wait_that_two_threads_share_is_said_once(
 
     with ScriptedServer(script) as server:
         patient = connect_patiently(server.url)
-        threads = [
-            threading.Thread(target=lambda: patient.request("GET", "/calls")),
-            threading.Thread(target=lambda: list(patient.send_all(actions(2)))),
-        ]
-        for thread in threads:
-            thread.start()
-        time.sleep(0.3)
-        assert len(warnings(caplog)) == 1
-        down.set()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(2) as pool:
+            pool.submit(patient.request, "GET", "/calls")
+            pool.submit(lambda: list(patient.send_all(actions(2))))
+            time.sleep(0.3)
+            assert len(warnings(caplog)) == 1
+            down.set()
     assert warnings(caplog)[1].startswith(f"opensearch+{server.url} answers again,")
 
 

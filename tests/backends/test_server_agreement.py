@@ -6,17 +6,16 @@ The tests compare the span leg, the BM25 leg, and the list fused from both.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 import secrets
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Self
 
 import numpy as np
 import pytest
@@ -28,10 +27,6 @@ from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.base import (
-    Body,
-    Engine,
-    Outcome,
-    RequestOptions,
     Server,
 )
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument, Request
@@ -167,36 +162,6 @@ class _CopyingWriter:
         self.writer.__exit__(kind, error, trace)
 
 
-@dataclass(slots=True, eq=False)
-class RecordingServer:
-    """A server that records all requests to it."""
-
-    server: Server
-    requests: list[tuple[str, str, Any]] = field(default_factory=list)
-
-    @property
-    def engine(self) -> Engine:
-        return self.server.engine
-
-    @property
-    def version(self) -> tuple[int, int, int]:
-        return self.server.version
-
-    def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
-        if "lines" in options:
-            options["lines"] = list(options["lines"])
-        self.requests.append(
-            (method, path, [options.get(name) for name in ("params", "body", "lines")])
-        )
-        return self.server.request(method, path, **options)
-
-    def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
-        return self.server.bulk(actions)
-
-    def close(self) -> None:
-        self.server.close()
-
-
 @pytest.fixture(
     scope="module",
     params=[
@@ -231,7 +196,7 @@ class Pair:
     """The same passages on a server, in the index `name`, and in memory."""
 
     corpus: Corpus
-    server: RecordingServer
+    server: Server
     backend: ServerBackend
     name: str
 
@@ -250,9 +215,7 @@ class Pair:
             "_source": ["document_id", "ordinal"],
             "query": {"match": {"text": text}},
         }
-        hits = self.server.server.request("POST", f"/{self.name}/_search", body=body)["hits"][
-            "hits"
-        ]
+        hits = self.server.request("POST", f"/{self.name}/_search", body=body)["hits"]["hits"]
         return {
             (hit["_source"]["document_id"], hit["_source"]["ordinal"]): hit["_score"]
             for hit in hits
@@ -273,8 +236,8 @@ def _settle(server: Server, name: str) -> None:
 @pytest.fixture(scope="module", params=live_servers.URLS)
 def pair(request: pytest.FixtureRequest, corpus: Corpus) -> Iterator[Pair]:
     with live_servers.open_server(request.param) as server:
-        recorded, name = RecordingServer(server), f"agreement-{secrets.token_hex(4)}"
-        backend = ServerBackend(recorded, IndexOptions.parse(Address.parse(request.param).options))
+        name = f"agreement-{secrets.token_hex(4)}"
+        backend = ServerBackend(server, IndexOptions.parse(Address.parse(request.param).options))
         try:
             corpus.write(backend, name)
             _settle(server, name)
@@ -283,7 +246,7 @@ def pair(request: pytest.FixtureRequest, corpus: Corpus) -> Iterator[Pair]:
             backend.read_head(name)
             text, vector = next(iter(corpus.vectors_by_phrase.items()))
             backend.find_candidates(name, Request(text, vector, WINDOW))
-            yield Pair(corpus, recorded, backend, name)
+            yield Pair(corpus, server, backend, name)
         finally:
             backend.drop_index(name)
 
@@ -449,62 +412,3 @@ def test_the_hits_are_the_fused_list(
             if passage.score > expected[-1].score + ROUNDING
         }
         assert surely <= {(hit.id, hit.passage) for hit in hits}, text
-
-
-# The requests to the server
-
-
-def test_a_plain_query_is_two_searches_and_none_asks_for_inner_hits(
-    pair: Pair, maps: Calibration, real_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backend = ServerBackend(pair.server, pair.backend.options)  # which remembers nothing yet
-    pair.server.requests.clear()
-    # These words are in more than 100 passages.
-    query = Query("can you find me a restaurant", index=pair.name)
-    search(backend, real_encoder, lambda *_: maps, query)
-    assert [(method, path) for method, path, _ in pair.server.requests] == [
-        ("GET", f"/{pair.name}"),
-        ("POST", f"/{pair.name}/_search"),  # how many passages there are
-        ("POST", "/_msearch"),  # both legs, with short codes
-        ("POST", "/_msearch"),  # codes and contents, and BM25 of what only the span leg has
-    ]
-    pair.server.requests.clear()
-    # No call contains this word: the second request is for codes and contents alone.
-    search(backend, real_encoder, lambda *_: maps, Query("zzyzx", index=pair.name))
-    assert [path for _, path, _ in pair.server.requests] == ["/_msearch", "/_msearch"]
-    assert "inner_hits" not in json.dumps(pair.server.requests)
-    # from here on contents are fetched by themselves, as of more passages
-    monkeypatch.setattr("hybrid_search.backends.server.backend.WITH_CONTENTS", 0)
-    everything: dict[str, Any] = {
-        "highlight": True,
-        "sort": "id",
-        "facets": ("title",),
-        "explain": True,
-        "refine": "isolate",
-        "offset": 1,
-    }
-    paths_by_alpha = {}
-    for alpha, group_by, facets_over in [
-        (0.0, "document", "matches"),
-        (0.5, "passage", "window"),
-        (1.0, "document", "matches"),
-    ]:
-        query = Query(
-            "a restaurant in town",
-            index=pair.name,
-            alpha=alpha,
-            size=5,
-            where={"title": {"gte": "A"}},
-            group_by=group_by,
-            facets_over=facets_over,
-            **everything,
-        )
-        pair.server.requests.clear()
-        assert search(backend, real_encoder, lambda *_: maps, query).hits
-        paths_by_alpha[alpha] = [path for _, path, _ in pair.server.requests]
-        assert "inner_hits" not in json.dumps(pair.server.requests)
-    legs, one_search = "/_msearch", f"/{pair.name}/_search"
-    assert paths_by_alpha[0.0] == [legs, legs, *[one_search] * 3]  # contents, highlights, facets
-    assert paths_by_alpha[1.0] == [legs, legs, *[one_search] * 3]  # and BM25 scores before these
-    # the contents, which facets over the window share, and the highlights
-    assert paths_by_alpha[0.5] == [legs, legs, *[one_search] * 2]

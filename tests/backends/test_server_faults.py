@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,7 @@ from hybrid_search.ingest import pipeline, prepare
 from hybrid_search.ingest.sources import files
 from hybrid_search.maintenance import reindex
 from tests.conftest import DATA
-from tests.helpers import fault_proxy, live_servers
+from tests.helpers import fault_proxy
 from tests.helpers.cli import run_cli
 from tests.helpers.fake_server import HttpRequest, Reply
 from tests.helpers.fault_proxy import KINDS, TIMEOUT, EveryThirdRequest, Plan, Proxy
@@ -45,18 +45,11 @@ from tests.helpers.server_index import (
     make_call,
     make_calls,
     outline_passages,
-    temporary_index,
 )
 from tests.helpers.tiny_encoder import make_entries, make_request, make_spec
 from tools.servers.layout import free_port
 
 pytestmark = pytest.mark.server
-
-
-@pytest.fixture(params=live_servers.URLS)
-def place(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
-    with temporary_index(request.param) as server_place:
-        yield server_place
 
 
 @pytest.fixture

@@ -286,13 +286,6 @@ def test_every_id_is_found_again_exactly_and_deletes_exactly_itself(
     assert store.describe_index(index).documents == 1
 
 
-def test_the_same_documents_again_are_known_whatever_their_ids(store: Backend, index: str) -> None:
-    documents = [{"id": document_id, "text": "some apple"} for document_id in IDS]
-    fill_index(store, documents, index=index)
-    again = fill_index(store, documents, index=index)
-    assert (again.skipped, again.documents, again.failed) == (len(IDS), 0, 0)
-
-
 def test_a_shorter_version_replaces_a_longer_one_whatever_its_id(
     store: Backend, index: str
 ) -> None:

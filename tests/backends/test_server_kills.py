@@ -27,7 +27,6 @@ from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest.sources import files
 from tests.conftest import DATA
-from tests.helpers import live_servers
 from tests.helpers.server_index import (
     TINY,
     Call,
@@ -38,7 +37,6 @@ from tests.helpers.server_index import (
     find_skipped_ids,
     make_calls,
     outline_passages,
-    temporary_index,
 )
 from tools.servers import RELEASES, Running, layout, start
 from tools.servers.install import is_complete
@@ -52,12 +50,6 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(params=live_servers.URLS)
-def place(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
-    with temporary_index(request.param) as server_place:
-        yield server_place
 
 
 # Workers that are killed

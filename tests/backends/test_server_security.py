@@ -6,7 +6,6 @@ No secret may be anywhere that it could be read.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import subprocess
@@ -19,14 +18,13 @@ from typing import Any
 
 import pytest
 
-import hybrid_search
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.connection import connect
 from hybrid_search.client import Client
 from hybrid_search.config import Settings
 from hybrid_search.credentials import Access, Secret
-from hybrid_search.errors import AccessError, HybridSearchError
+from hybrid_search.errors import AccessError
 from hybrid_search.maintenance.doctor.check import Check
 from hybrid_search.maintenance.doctor.server import checks
 from tools.servers import start
@@ -420,48 +418,6 @@ def test_a_worker_that_runs_shows_no_secret_in_the_list_of_processes(
     assert worker.returncode == 0
     assert b"hybrid_search.ingest" in command_line
     assert not [text for text in (command_line, output, error) if PASSWORD.encode() in text]
-
-
-def test_no_secret_is_in_a_repr_a_log_or_an_error(
-    filled_server: SecuredServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """All loggers at DEBUG.
-
-    One client is let in, one is refused, and one is not trusted.
-    """
-    caplog.set_level(logging.DEBUG)
-    key = filled_server.key(role_descriptors={"query": QUERY})
-    caplog.clear()  # the answer that brought the key
-    for name, value in environment(filled_server, "calls-query").items():
-        monkeypatch.setenv(name, value)
-    clients = [
-        hybrid_search.connect(),
-        filled_server.client("calls-ingest"),
-        filled_server.client(Access(api_key=Secret(key), ca=filled_server.ca)),
-        filled_server.client(Access(api_key=Secret(key))),
-        filled_server.client(Access("nobody", Secret(PASSWORD), ca=filled_server.ca)),
-    ]
-    texts = []
-    for client in clients:
-        texts += [
-            repr(client),
-            str(client),
-            repr(vars(client)),
-            repr(client.backend),
-            str(client._settings),
-        ]
-        try:
-            texts.append(repr(client.query("refund")))
-        except HybridSearchError as error:
-            texts += [str(error), repr(error), repr(error.__cause__), repr(vars(error))]
-        client.close()
-    texts += [caplog.text, *(str(vars(record)) for record in caplog.records)]
-    assert len(caplog.records) > len(clients)
-    basic = [
-        (filled_server.access(name).authorization() or Secret("")).reveal().split()[1]
-        for name in ("calls-query", "calls-ingest", "nobody")
-    ]
-    assert not [text for text in texts if any(secret in text for secret in (PASSWORD, key, *basic))]
 
 
 def run_doctor(server: SecuredServer, access: Access | str) -> dict[str, Check]:

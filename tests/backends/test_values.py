@@ -214,15 +214,6 @@ def test_a_field_becomes_one_of_dates_with_its_first_date(client: Client) -> Non
     assert sorted(find_ids(client, {"at": {"exists": True}})) == ["a", "b", "c", "d"]
 
 
-def test_a_document_with_another_type_is_refused(client: Client) -> None:
-    client.ingest([{"id": "a", "text": "word", "at": "2026-03-01"}])
-    summary = client.ingest(
-        [{"id": "b", "text": "word", "at": 5}, {"id": "c", "text": "word", "at": "2026-03-02"}]
-    )
-    assert (summary.documents, summary.failed) == (1, 1)
-    assert sorted(hit.id for hit in client.query("word")) == ["a", "c"]
-
-
 def test_values_follow_a_document_that_is_replaced_deleted_and_reindexed(client: Client) -> None:
     def ingest(at: str) -> None:
         client.ingest([{"id": "a", "text": "word", "at": at}, {"id": "b", "text": "word"}])

@@ -33,17 +33,6 @@ def test_a_constant_list_correlates_with_nothing() -> None:
     assert math.isnan(pearson([1, 1, 1], [1, 2, 3]))
 
 
-def test_auc_is_the_share_of_pairs_in_the_right_order() -> None:
-    # right .9 and .4, wrong .5 and .1: .9 > .5, .9 > .1, .4 < .5, .4 > .1
-    assert auc([0.9, 0.5, 0.4, 0.1], [1, 0, 1, 0]) == 3 / 4
-
-
-def test_equal_scores_are_half_a_pair_in_the_right_order() -> None:
-    # right .5 and .9, wrong .5 and .5: two halves, two wholes
-    assert auc([0.5, 0.9, 0.5, 0.5], [1, 1, 0, 0]) == (2 * 0.5 + 2) / 4
-    assert auc([0.3, 0.3, 0.3], [1, 0, 0]) == 0.5
-
-
 def test_without_one_of_both_kinds_there_is_no_auc() -> None:
     assert math.isnan(auc([0.1, 0.2], [1, 1]))
 

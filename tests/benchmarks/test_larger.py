@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.speed import larger
 from hybrid_search.ingest.types import SourceLine
+from tests.helpers.source_lines import make_lines
 
 VOCABULARY = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 
@@ -19,10 +20,7 @@ def build_calls() -> list[SourceLine]:
     """Return twenty calls, of which the first word of the vocabulary is in all, the last in one."""
     texts = (f"The {' '.join(VOCABULARY[: number + 1])}" for number in range(20))
     documents = ({"id": text[-5:], "turns": [{"speaker": "agent", "text": text}]} for text in texts)
-    return [
-        SourceLine("calls.jsonl", number, json.dumps(document).encode())
-        for number, document in enumerate(documents)
-    ]
+    return make_lines(documents)
 
 
 def _read(lines: list[SourceLine]) -> list[dict[str, Any]]:

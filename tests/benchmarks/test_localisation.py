@@ -15,7 +15,6 @@ from benchmarks.quality.marking import (
     mark_best_spans,
     mark_clauses,
     mark_matches,
-    mark_whole_texts,
 )
 from benchmarks.quality.marks import Agreement, MarkedText, compare, write_as_recognised
 from benchmarks.quality.systems import Range
@@ -118,10 +117,6 @@ def test_the_clause_with_the_rarest_words_or_else_the_longest() -> None:
     marks = mark_clauses(ask("refund money", *texts))
     # "refund" is in two texts, "money" in one
     assert read_marks(texts, marks) == ["not the money", "A refund", "how are you", None]
-
-
-def test_the_whole_text() -> None:
-    assert mark_whole_texts(ask("refund", "My refund.")) == [(0, 10)]
 
 
 # the sets

@@ -16,14 +16,14 @@ from benchmarks.quality import retrieval
 from benchmarks.quality.collection import Collection, Place
 from benchmarks.quality.encoders import Model
 from benchmarks.quality.measures import evaluate
-from benchmarks.quality.tasks import ALL, ANSWERS, MEDQUAD, TASKS, Query, Task, lines
+from benchmarks.quality.tasks import ANSWERS, MEDQUAD, Query, Task, lines
 from hybrid_search import connect
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
-from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search.calibration import Calibration
 from tests.conftest import DATA
+from tests.helpers.source_lines import make_lines
 from tests.helpers.table_encoder import TableEncoder, Vector
 from tests.helpers.tiny_encoder import FINEST
 
@@ -62,10 +62,7 @@ class SpelledModel(Model):
 
 @pytest.fixture
 def collection(tmp_path: Path) -> Iterator[Collection]:
-    documents = [
-        SourceLine("ten", number, json.dumps({"id": id_, "text": text}).encode())
-        for number, (id_, text) in enumerate(TEXTS.items(), 1)
-    ]
+    documents = make_lines({"id": id_, "text": text} for id_, text in TEXTS.items())
     task = Task("ten", "ten.jsonl", lambda *_: iter([REFUND]), "ten documents")
     with connect(f"embedded:{tmp_path}") as client:
         ingest(
@@ -129,10 +126,6 @@ def test_rows_and_differences_with_their_intervals(collection: Collection) -> No
     # on the second question both are right
     assert better["mean"] == pytest.approx(spans["ndcg@10"] - means["ndcg@10"], abs=2e-4)
     assert better["interval"] == [0.0, pytest.approx(2 * better["mean"], abs=1e-4)]
-
-
-def test_calibrations_and_means_are_of_the_three_others() -> None:
-    assert {*ALL} - {*TASKS} == {"medquad"}
 
 
 def write_medquad(folder: Path) -> Path:

@@ -98,17 +98,6 @@ def test_bm25_of_the_product_stems_and_that_of_the_papers_does_not() -> None:
     assert lucene.score(texts, ["Refund"])[0][1] == pytest.approx(by_hand)
 
 
-def test_best_span_and_one_vector_of_a_text() -> None:
-    scores = score_texts(
-        ENCODER, ["so money so", "..."], np.array([[1, 0, 0], [0, 1, 0]], dtype=np.float32)
-    )
-    # "money" is (.8, .6, 0); with "so" on both sides (.8, .6, 2). Stored numbers are 127ths of the
-    # largest one of a vector
-    assert scores.cosine == pytest.approx(np.array([[0.8, 0.6], [-1, -1]]), abs=1 / 127)
-    assert scores.mean == pytest.approx(np.array([[0.8, 0.6], [0, 0]]) / math.sqrt(5))
-    assert (scores.span == scores.cosine).all()  # this encoder has no prior
-
-
 def test_a_span_scores_what_the_product_says() -> None:
     client = connect()
     texts = ["Hold.", "Right. I have been waiting in this queue for an hour, you know."]

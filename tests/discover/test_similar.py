@@ -171,11 +171,6 @@ def test_the_client_and_the_command_agree(sample_url: str) -> None:
     assert phrases[0].example.id in shown.stdout
 
 
-def test_the_command_says_what_is_wrong(sample_url: str) -> None:
-    result = invoke_cli("similar", "refund", "--fold", "3", "--url", sample_url)
-    assert result.error == "fold is 3.0: it must be a number from -1 to 1"
-
-
 def test_where_nothing_is_near_enough_one_line_says_how_to_see_more(sample_url: str) -> None:
     result = invoke_cli("similar", "refund", "--min-cosine", "1", "--url", sample_url)
     assert result.status == 0

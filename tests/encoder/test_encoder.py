@@ -541,14 +541,6 @@ def test_cuda_is_refused_where_there_is_none() -> None:
         client.best_spans("refund", "I want a refund")
 
 
-def test_an_unknown_device_is_refused_where_it_is_used() -> None:
-    with (
-        connect("memory:", device="tpu") as client,
-        pytest.raises(UsageError, match="'tpu' is not one of"),
-    ):
-        client.best_spans("refund", "I want a refund")
-
-
 def test_without_an_onnx_runtime_both_extras_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingExtraError) as error:

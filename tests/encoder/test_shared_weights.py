@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -131,45 +129,11 @@ def test_a_weight_larger_than_a_file_may_be_is_refused(tmp_path: Path) -> None:
         make_model_folder(tmp_path / "model", limit=5000)
 
 
-@pytest.mark.parametrize("name", [*GRAPHS, "weights.data"])
-def test_a_file_that_is_damaged_cut_or_missing_is_named(model: Path, name: str) -> None:
-    path = model / name
-    whole = path.read_bytes()
-    damaged = bytearray(whole)
-    damaged[len(damaged) // 2] ^= 1
-    for content in (bytes(damaged), whole[: len(whole) // 2], b""):
-        path.write_bytes(content)
-        with pytest.raises(ModelError, match=rf"{name} is damaged: its SHA-256 .* Export"):
-            OnnxEncoder(model, "cpu")
-    path.unlink()
-    with pytest.raises(ModelError, match=rf"is incomplete: {name} is missing. Copy it there, or"):
-        OnnxEncoder(model, "cpu")
-
-
 def test_weights_that_the_settings_do_not_name_are_missed_by_the_graph(model: Path) -> None:
     (model / "weights.data").unlink()
     write_settings(model, json.loads((model / "encoder.json").read_text()))
     with pytest.raises(ModelError, match=r"int8.*\.onnx cannot be run .*weights\.data.* Export"):
         OnnxEncoder(model, "cpu")
-
-
-def test_a_folder_of_links_is_loaded(model: Path, tmp_path: Path) -> None:
-    """ONNX Runtime refuses weights that are a link out of the graph's folder."""
-    shutil.copytree(model, tmp_path / "links", copy_function=os.symlink)
-    vectors, expected = (
-        token_vectors(OnnxEncoder(folder, "cpu")) for folder in (tmp_path / "links", model)
-    )
-    np.testing.assert_array_equal(vectors, expected)
-
-
-def test_a_folder_of_before_is_refused_in_one_line(model: Path) -> None:
-    path = model / "encoder.json"
-    settings = json.loads(path.read_text())
-    settings |= {"schema": 1, "precision": "stored", "sha256": {"model.onnx": "0" * 64}}
-    path.write_text(json.dumps(settings))
-    with pytest.raises(ModelError) as error:
-        OnnxEncoder(model, "cpu")
-    assert str(error.value) == (f"{path}: schema must be 2 (found 1). Export the model again.")
 
 
 def test_a_folder_without_a_graph_is_refused(model: Path) -> None:

@@ -58,23 +58,6 @@ def parse_stage(table: Table) -> recipe.Stage:
 # --- losses ---
 
 
-def test_decorrelation_forgets_what_is_added_to_all() -> None:
-    student, teacher = torch.tensor([0.5, 0.6, 0.7]), torch.tensor([0.0, 0.3, 0.3])
-    # less their means: -.1, 0, .1 and -.2, .1, .1; products sum to .03, the norms are sqrt(.02) and
-    # sqrt(.06)
-    by_hand = 1 - 0.03 / math.sqrt(0.02 * 0.06)
-    assert losses.decorrelation(student, teacher).item() == pytest.approx(by_hand, abs=1e-6)
-    assert losses.decorrelation(0.5 * student + 0.4, teacher).item() == pytest.approx(
-        by_hand, abs=1e-6
-    )
-
-
-def test_sharpened_keeps_signs() -> None:
-    assert losses.sharpen_cosines(
-        torch.tensor([0.25, -0.25, 0.0, 1.0]), 1.5
-    ).tolist() == pytest.approx([0.125, -0.125, 0.0, 1.0])
-
-
 def test_the_papers_loss_is_what_it_is_by_hand() -> None:
     true, false = torch.tensor([0.6, 0.0]), torch.tensor([0.2, 0.4])
     # cosines on [0, 1]: .8 against .6, .5 against .7; times 30 the differences are 6 and -6; -s_t +
@@ -98,15 +81,6 @@ def test_in_a_batch_every_passage_that_is_allowed_is_a_negative() -> None:
     assert losses.in_batch(scores, right, without).item() == pytest.approx(sum(rows) / 2, rel=1e-5)
 
 
-def test_with_one_negative_the_batch_loss_is_the_papers() -> None:
-    scores = torch.tensor([[0.3, 0.5]])
-    every = torch.ones(1, 2, dtype=torch.bool)
-    paper = losses.slice_loss(scores[:, 0], scores[:, 1])
-    assert losses.in_batch(scores, torch.tensor([0]), every).item() == pytest.approx(
-        paper.item(), rel=1e-6
-    )
-
-
 def test_distillation_and_relations_by_hand() -> None:
     student, teacher = (
         torch.tensor([[3.0, 4.0], [0.0, 2.0]]),
@@ -119,28 +93,14 @@ def test_distillation_and_relations_by_hand() -> None:
     assert relational_loss.item() == pytest.approx((0.1**2 + 0.5**2) / 2)
 
 
-def test_prefixes_are_the_first_numbers_of_each() -> None:
-    a, b = torch.arange(4.0), torch.arange(4.0) * 2
-    assert [[prefix.tolist() for prefix in pair] for pair in losses.prefixes([1, 4], a, b)] == [
-        [[0], [0]],
-        [[0, 1, 2, 3], [0, 2, 4, 6]],
-    ]
-
-
 # --- the best span ---
 
 
-def test_the_best_span_by_hand() -> None:
+def test_of_equal_spans_the_first_is_the_best_and_without_a_token_there_is_none() -> None:
     tokens = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]])
     query, every = torch.tensor([[1.0, 1.0]]), torch.ones(1, 3, dtype=torch.bool)
-    cosine, bounds = losses.best_span(query, tokens, every, 3)
-    assert bounds.tolist() == [[[0, 2]]]  # the mean (.5, .5) has the query's direction
-    assert cosine.item() == pytest.approx(1.0)
     cosine, bounds = losses.best_span(query, tokens, every, 1)
-    # two are equal: the first
     assert (bounds.tolist(), cosine.item()) == ([[[0, 1]]], pytest.approx(math.sqrt(0.5)))
-    cosine, bounds = losses.best_span(query, tokens, torch.tensor([[False, True, True]]), 3)
-    assert (bounds.tolist(), cosine.item()) == ([[[1, 2]]], pytest.approx(math.sqrt(0.5)))
     cosine, bounds = losses.best_span(query, tokens, torch.zeros(1, 3, dtype=torch.bool), 3)
     assert (bounds.tolist(), cosine.item()) == ([[[0, 0]]], 0.0)
 
@@ -403,15 +363,6 @@ def test_spans_are_whole_words_of_the_text_and_a_woven_clause_is_one(tiny: Path)
             assert passage.unit in spans
             units += 1
     assert units > 5
-
-
-def test_a_batch_follows_from_the_seed_and_the_step(tiny: Path) -> None:
-    parsed_stage = parse_stage({**DISTIL, "weights": {"distil": 1.0}})
-    batcher = Batcher([make_corpus(triples())], parsed_stage, texts.Cutter(tiny, 60), "1/0")
-    first, again, next_batch = (batcher.batch(step) for step in (3, 3, 4))
-    assert [text.text for text in first.texts] == [text.text for text in again.texts]
-    assert first.spans == again.spans
-    assert [text.text for text in first.texts] != [text.text for text in next_batch.texts]
 
 
 def test_an_echo_is_words_of_a_clause_in_their_order() -> None:
@@ -699,44 +650,32 @@ def test_every_recipe_of_the_project_is_one() -> None:
     )
 
 
+STEP: Table = {"steps": 1, "weights": {"distil": 1.0}}
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [
         ({}, "no \\[\\[stages\\]\\]"),
+        ({"speed": 1, "stages": [STEP]}, "unknown key speed; known are name"),
         (
-            {"speed": 1, "stages": [{"steps": 1, "weights": {"distil": 1.0}}]},
-            "unknown key speed; known are name",
-        ),
-        (
-            {"stages": [{"steps": 1, "weights": {"distill": 1.0}}]},
+            {"stages": [{**STEP, "weights": {"distill": 1.0}}]},
             "stage 1, weights: unknown key distill",
         ),
-        (
-            {"stages": [{"steps": "ten", "weights": {"distil": 1.0}}]},
-            "stage 1: steps is 'ten': it must be int",
-        ),
-        ({"stages": [{"steps": 1, "weights": {}}]}, "no loss has a weight"),
-        ({"stages": [{"steps": 1, "weights": {"contrast": 1.0}}]}, "triples is 0"),
+        ({"stages": [{**STEP, "steps": "ten"}]}, "stage 1: steps is 'ten': it must be int"),
+        ({"stages": [{**STEP, "weights": {}}]}, "no loss has a weight"),
+        ({"stages": [{**STEP, "weights": {"contrast": 1.0}}]}, "triples is 0"),
         ({"stages": [{"weights": {"distil": 1.0}}]}, "stage 1: .*steps"),
+        ({"head": "big", "stages": [STEP]}, "head is 'big': one of none"),
+        ({"stages": [{**STEP, "decay": "square"}]}, "decay is 'square'"),
+        ({"stages": [{**STEP, "blend": 0.0}]}, "blend is 0.0"),
         (
-            {"head": "big", "stages": [{"steps": 1, "weights": {"distil": 1.0}}]},
-            "head is 'big': one of none",
-        ),
-        (
-            {"stages": [{"steps": 1, "decay": "square", "weights": {"distil": 1.0}}]},
-            "decay is 'square'",
-        ),
-        ({"stages": [{"steps": 1, "blend": 0.0, "weights": {"distil": 1.0}}]}, "blend is 0.0"),
-        (
-            {"soup": {"b": 1.0}, "stages": [{"steps": 1, "name": "a", "weights": {"distil": 1.0}}]},
+            {"soup": {"b": 1.0}, "stages": [{**STEP, "name": "a"}]},
             "soup names 'b', the name of 0 stages: .* a$",
         ),
+        ({"soup": {"a": 0.9}, "stages": [{**STEP, "name": "a"}]}, "shares of soup sum to 0.9"),
         (
-            {"soup": {"a": 0.9}, "stages": [{"steps": 1, "name": "a", "weights": {"distil": 1.0}}]},
-            "shares of soup sum to 0.9",
-        ),
-        (
-            {"soup": {"a": "1"}, "stages": [{"steps": 1, "name": "a", "weights": {"distil": 1.0}}]},
+            {"soup": {"a": "1"}, "stages": [{**STEP, "name": "a"}]},
             "soup, a is '1': it must be float",
         ),
     ],

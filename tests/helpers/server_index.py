@@ -24,6 +24,7 @@ from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.passages import split
+from tests.helpers.cli import CommandResult, invoke_cli
 from tests.helpers.fake_server import HttpRequest
 from tests.helpers.fault_proxy import send_request
 from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
@@ -67,10 +68,14 @@ def make_calls(version: str, turns: Callable[[int], int], count: int) -> list[Ca
 
 @dataclass(frozen=True, slots=True)
 class RawIndex:
-    """The name of an index, and the URL of the server for it."""
+    """The name of an index, and the URL of the store for it."""
 
     url: str
     index: str
+
+    def call(self, command: str, *arguments: str) -> CommandResult:
+        """Run a command on this index."""
+        return invoke_cli(command, "--index", self.index, "--url", self.url, *arguments)
 
     def request_json(self, method: str, target: str, body: Any = None) -> Any:
         """Send a request and return the JSON of the response."""

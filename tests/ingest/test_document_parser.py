@@ -60,10 +60,6 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
         b'{"id": "a", "text": "x", "n": Infinity}',
         "metadata field 'n' is infinite or not a number, ",
     ),
-    "minus Infinity": (
-        b'{"id": "a", "text": "x", "n": -Infinity}',
-        "metadata field 'n' is infinite or not a number, ",
-    ),
     "a number that only fits infinity": (
         b'{"id": "a", "text": "x", "n": 1e999}',
         "metadata field 'n' is infinite or not a number, ",
@@ -77,7 +73,6 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
         "not readable JSON (Exceeds the limit",
     ),
     "a list": ([1], "not an object: the line is a JSON list"),
-    "a number": (5, "not an object: the line is a JSON int"),
     "no id": (
         {"text": "x"},
         (
@@ -98,10 +93,6 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
         {"id": [7], "text": "x"},
         "id must be a text or a whole number, and is a list (id is [7])",
     ),
-    "a list as text": (
-        {"id": "a", "text": ["x"]},
-        "text must be a text or a whole number, and is a list (text is ['x'])",
-    ),
     "a number with decimals as id": (
         {"id": 5.5, "text": "x"},
         "id must be a text or a whole number (id is 5.5)",
@@ -110,16 +101,8 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
         {"id": True, "text": "x"},
         "id must be a text or a whole number, and is true (id is True)",
     ),
-    "null as id": (
-        {"id": None, "text": "x"},
-        "id must be a text or a whole number, and is null (id is None)",
-    ),
     "a key that stands twice": (
         b'{"id": "a", "text": "first", "text": "second"}',
-        "the key 'text' stands twice in one object: keep one of them",
-    ),
-    "a key that stands twice in a turn": (
-        b'{"id": "a", "turns": [{"text": "first", "text": "second"}]}',
         "the key 'text' stands twice in one object: keep one of them",
     ),
     "Infinity in a turn": (
@@ -127,7 +110,6 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
         "'turns.gains.n' is infinite, which JSON cannot hold: give a finite number",
     ),
     "an empty id": ({"id": "", "text": "x"}, "the id is empty ('')"),
-    "a blank id": ({"id": " ", "text": "x"}, "the id is empty (' ')"),
     "an id that is too long": (
         {"id": "é" * 251, "text": "x"},
         "the id has more than 500 bytes (it has 502 bytes)",
@@ -161,42 +143,24 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
         "(turns.0.speaker is {'name': 'Ann'})",
     ),
     "an empty text": ({"id": "a", "text": ""}, "the text is empty"),
-    "a blank text": ({"id": "a", "text": " \n\t"}, "the text is empty"),
     "no turns": ({"id": "a", "turns": []}, "the text is empty"),
-    "turns without a letter": (
-        {"id": "a", "turns": [{"text": ""}, {"text": " "}]},
-        "the text is empty",
-    ),
     "a negative time": (
         {"id": "a", "turns": [{**TURN, "start_ms": -1}]},
         "turns.start_ms must be at least 0 (turns.0.start_ms is -1)",
-    ),
-    "a truth as time": (
-        {"id": "a", "turns": [{**TURN, "start_ms": True}]},
-        "turns.start_ms must be a number of milliseconds",
     ),
     "a word as time": (
         {"id": "a", "turns": [{**TURN, "start_ms": "soon"}]},
         "turns.start_ms must be a number of milliseconds",
     ),
-    "a NUL in the text": ({"id": "a", "text": "x\0y"}, "a NUL character (U+0000)"),
     "a NUL in a key": ({"id": "a", "text": "x", "m\0": 1}, "a NUL character (U+0000)"),
     "a NUL behind a backslash": ({"id": "a", "text": "\\\0"}, "a NUL character (U+0000)"),
     "a lone surrogate": (
         b'{"id": "a", "text": "\\ud83d!"}',
         "a lone surrogate, which UTF-8 cannot encode (U+D83D)",
     ),
-    "a list in a list": (
-        {"id": "a", "text": "x", "m": [[1]]},
-        "metadata field 'm' holds a list inside a list: ",
-    ),
     "a list in a list of an object": (
         {"id": "a", "text": "x", "m": {"n": [1, [2]]}},
         "metadata field 'm.n' holds a list inside a list: ",
-    ),
-    "100,000 brackets": (
-        b'{"id": "a", "text": "x", "m": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-        "nested too deeply: at most 20 ",
     ),
     "100,000 braces": (nested_document(100_000), "nested too deeply: at most 20 "),
     "one brace too many": (nested_document(MAX_DEPTH + 1), "nested too deeply: at most 20 "),

@@ -21,8 +21,8 @@ from hybrid_search.ingest import pipeline
 from hybrid_search.ingest.encode import encode_or_isolate
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.summary import Summary
-from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Encoding
+from tests.helpers.source_lines import make_lines
 from tests.helpers.tiny_encoder import TinyEncoder, bm25_scores
 
 REJECTS = Path("rejected.jsonl")
@@ -47,11 +47,7 @@ class FailingEncoder(TinyEncoder):
 def ingest_documents(
     backend: Backend, encoder: TinyEncoder, documents: Sequence[dict[str, Any]]
 ) -> Summary:
-    lines = [
-        SourceLine("calls.jsonl", number, json.dumps(document).encode())
-        for number, document in enumerate(documents, 1)
-    ]
-    return pipeline.ingest(lines, backend, encoder, IngestOptions("calls", REJECTS))
+    return pipeline.ingest(make_lines(documents), backend, encoder, IngestOptions("calls", REJECTS))
 
 
 def read_rejects() -> dict[int, str]:

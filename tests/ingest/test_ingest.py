@@ -22,8 +22,8 @@ from hybrid_search.ingest import pipeline
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.seen_ids import SeenIds
 from hybrid_search.ingest.summary import Summary
-from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Encoding
+from tests.helpers.source_lines import make_lines
 from tests.helpers.tiny_encoder import TinyEncoder
 
 REFUND: dict[str, Any] = {"id": "refund", "text": "I want my money back.", "sector": "shop"}
@@ -73,12 +73,9 @@ def count(summary: Summary, names: str) -> list[Any]:
 def ingest_documents(
     backend: Backend, encoder: Encoder, documents: Sequence[dict[str, Any] | bytes], **options: Any
 ) -> Summary:
-    data = [
-        document if isinstance(document, bytes) else json.dumps(document).encode()
-        for document in documents
-    ]
-    lines = [SourceLine("calls.jsonl", number, line + b"\n") for number, line in enumerate(data, 1)]
-    return pipeline.ingest(lines, backend, encoder, IngestOptions("calls", REJECTS, **options))
+    return pipeline.ingest(
+        make_lines(documents), backend, encoder, IngestOptions("calls", REJECTS, **options)
+    )
 
 
 def take_encoded_texts(recording_encoder: RecordingEncoder) -> list[str]:

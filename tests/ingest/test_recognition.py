@@ -49,10 +49,6 @@ def read_documents(*sources: str, **options: Any) -> list[dict[str, Any]]:
     return [json.loads(line.data.decode("utf-8-sig")) for line in lines]
 
 
-def read_faults(*sources: str, **options: Any) -> list[str | None]:
-    return [line.fault for line in read(*sources, **options)]
-
-
 JSON_TEXTS = {
     "lines": "\n".join(map(json.dumps, DOCUMENTS)),
     "lines with blank ones": "\n\n".join(map(json.dumps, DOCUMENTS)) + "\n  \n",

@@ -22,7 +22,7 @@ import pytest
 from hybrid_search import connect, encoder
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.encoder.base import codebook
-from hybrid_search.errors import IndexBusyError, IndexStoreError
+from hybrid_search.errors import IndexBusyError
 from tests.helpers.tiny_encoder import bm25_scores, fill_index, make_request, make_spec
 
 pytestmark = pytest.mark.faults
@@ -91,12 +91,6 @@ def assert_sound(folder: Path) -> None:
         assert len(places) == len(rows) == sum(expected.values())
         assert store.describe_index("calls").documents == len(expected)
         assert all((name, 0) in places for name in expected)
-
-
-def test_a_place_that_is_no_folder_is_an_error_in_words(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(IndexStoreError, match="file"):
-        ingest_documents(tmp_path / "file", WALKS[:1])
 
 
 # Writers that are killed
@@ -356,24 +350,6 @@ def test_the_command_refuses_an_index_that_another_process_writes(tmp_path: Path
     finally:
         waiting.kill()
         waiting.communicate()
-
-
-def test_a_killed_writer_holds_no_lock(tmp_path: Path) -> None:
-    url = f"embedded:{tmp_path / 'store'}"
-    waiting = subprocess.Popen(
-        command(url, "-"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "store" / HEAD).exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    waiting.kill()
-    waiting.communicate()
-    with connect(url, device="cpu") as client:
-        assert client.ingest([{"id": "x", "text": "refund"}]).documents == 1
 
 
 # A full disk

@@ -27,6 +27,7 @@ from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Encoding
 from tests.helpers.cli import invoke_cli
+from tests.helpers.source_lines import make_lines
 from tests.helpers.tiny_encoder import TinyEncoder
 
 REJECTS = Path("calls.rejected.jsonl")
@@ -43,17 +44,6 @@ class QuotingEncoder(TinyEncoder):
             if "breaks" in text:
                 raise ValueError(f"cannot encode {text!r}")
         return super().encode(texts)
-
-
-def make_lines(*documents: dict[str, Any] | bytes) -> list[SourceLine]:
-    return [
-        SourceLine(
-            "calls.jsonl",
-            number,
-            document if isinstance(document, bytes) else json.dumps(document).encode(),
-        )
-        for number, document in enumerate(documents, 1)
-    ]
 
 
 def ingest_lines(
@@ -109,7 +99,7 @@ def test_what_a_refused_line_says_is_in_the_rejects_file_alone(
     caplog.set_level("DEBUG")
     secret_line, other = REFUSED[case]
     line = secret_line.replace(b"%s", SECRET.encode())
-    ingest_lines(make_lines(line, GOOD, other))
+    ingest_lines(make_lines([line, GOOD, other]))
     assert [note.line for note in notes] == [1, 3]
     assert len({note.reason for note in notes}) == 1  # so that a chart by reason counts them as one
     assert SECRET not in json.dumps([asdict(note) for note in notes])
@@ -140,7 +130,7 @@ def test_a_refused_line_is_noted_with_its_id_if_it_has_a_valid_one(
     monkeypatch.setattr(
         memory.MemoryWriter, "note", lambda _, rejected_documents: notes.extend(rejected_documents)
     )
-    ingest_lines(make_lines(line))
+    ingest_lines(make_lines([line]))
     assert [note.document_id for note in notes] == [document_id]
     assert read_entries()[0].get("document_id") == document_id
 
@@ -150,10 +140,10 @@ def test_only_the_owner_may_read_it_also_where_an_older_file_was_open_to_others(
     REJECTS.chmod(0o644)
     other_name = Path("other.txt")
     other_name.hardlink_to(REJECTS)
-    ingest_lines(make_lines(b"bad"))
+    ingest_lines(make_lines([b"bad"]))
     assert read_mode(REJECTS) == PRIVATE
     assert other_name.read_text() == "old"  # a hard link to it gets nothing
-    ingest_lines(make_lines(b"bad"), shard=Shard(0, 1), rejects=Path("shard.jsonl"))
+    ingest_lines(make_lines([b"bad"]), shard=Shard(0, 1), rejects=Path("shard.jsonl"))
     assert read_mode(Path("shard.jsonl")) == PRIVATE
 
 
@@ -163,7 +153,7 @@ def test_it_is_not_written_through_a_symbolic_link() -> None:
     REJECTS.symlink_to(victim)
     message = r"calls\.rejected\.jsonl is a symbolic link, .*: name another file for them"
     with pytest.raises(UsageError, match=message):
-        ingest_lines(make_lines(b"bad"))
+        ingest_lines(make_lines([b"bad"]))
     assert victim.read_text() == "mine"
 
 
@@ -199,7 +189,7 @@ def test_a_line_that_json_would_swell_is_kept_by_its_beginning_and_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rejects_module, "MAX_DOCUMENT_BYTES", 30_000)
-    ingest_lines(make_lines(b"\0" * 5000, b"\0" * 10_000, b"x" * 29_000))
+    ingest_lines(make_lines([b"\0" * 5000, b"\0" * 10_000, b"x" * 29_000]))
     whole, cut, plain = read_entries()
     assert ("bytes" in whole, len(whole["document"])) == (False, 5000)
     assert (cut["source"], cut["line"], cut["bytes"]) == ("calls.jsonl", 2, 10_000)
@@ -213,7 +203,7 @@ def test_a_line_that_was_cut_is_not_tried_again_but_stays_with_the_remedy(
 ) -> None:
     monkeypatch.setattr(rejects_module, "MAX_DOCUMENT_BYTES", 3000)
     text = "breaks " + "a" * 4000
-    ingest_lines(make_lines({"id": "long", "text": text}, {"id": "short", "text": "breaks"}))
+    ingest_lines(make_lines([{"id": "long", "text": text}, {"id": "short", "text": "breaks"}]))
     cut, whole = rejected.read(REJECTS)
     assert whole.fault is None
     remedy = "the line is too long for a rejects file: correct it in its source, and ingest that"
@@ -227,7 +217,7 @@ def test_a_full_disk_is_one_error_and_all_that_is_counted_is_in_the_index(
     monkeypatch.setattr(prepare, "LOOKUP_DOCUMENTS", 1)
     tally = Tally()
     turns = [{"text": f"turn {number} " + "word " * 78} for number in range(70)]
-    lines = make_lines(GOOD, {"id": "long", "turns": turns}, b"bad")
+    lines = make_lines([GOOD, {"id": "long", "turns": turns}, b"bad"])
     options = {"rejects": Path("/dev/full"), "report": tally}
     message = r"written to /dev/full \(No space left on device\)\. .* free space"
     with pytest.raises(IndexStoreError, match=message):

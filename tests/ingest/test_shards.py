@@ -6,7 +6,7 @@ Together they give the index that one process gives alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
-from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli
 from tests.helpers.ingest_process import start_ingest
-from tests.helpers.server_index import RawIndex, assert_index_holds, make_calls, temporary_index
+from tests.helpers.server_index import RawIndex, assert_index_holds, make_calls
+from tests.helpers.source_lines import make_lines
 from tests.helpers.tiny_encoder import TinyEncoder
 
 GOOD = st.builds(
@@ -44,10 +44,6 @@ BAD = st.sampled_from(
     ]
 )
 LINES = st.lists(st.one_of(GOOD, BAD, st.just(b"\n")), max_size=30)
-
-
-def number_lines(data: Sequence[bytes]) -> list[SourceLine]:
-    return [SourceLine("calls.jsonl", number, content) for number, content in enumerate(data, 1)]
 
 
 def ingest_shard(
@@ -87,7 +83,7 @@ def stored_passages(backend: MemoryBackend) -> dict[str, list[tuple[str, str, by
 def test_all_shards_together_give_what_one_process_gives(
     tmp_path_factory: pytest.TempPathFactory, data: list[bytes], count: int
 ) -> None:
-    folder, lines = tmp_path_factory.getbasetemp(), number_lines(data)
+    folder, lines = tmp_path_factory.getbasetemp(), make_lines(data)
     single, sharded = MemoryBackend(), MemoryBackend()
     alone, refused = ingest_shard(single, lines, ALL_DOCUMENTS, folder)
     shares = [ingest_shard(sharded, lines, Shard(number, count), folder) for number in range(count)]
@@ -100,7 +96,7 @@ def test_all_shards_together_give_what_one_process_gives(
 
 
 def test_shards_are_of_like_size() -> None:
-    lines = number_lines([json.dumps({"id": f"call-{number}"}).encode() for number in range(3000)])
+    lines = make_lines([json.dumps({"id": f"call-{number}"}).encode() for number in range(3000)])
     shares = [sum(Shard(number, 3).owns(line) for line in lines) for number in range(3)]
     assert sum(shares) == 3000
     assert all(abs(share - 1000) < 5 * 26 for share in shares)  # five times sqrt(3000 * 1/3 * 2/3)
@@ -163,12 +159,6 @@ def test_three_runs_of_the_command_fill_one_index_and_each_says_what_was_others(
     ]  # line 31, and 31 is 1 modulo 3
     again = invoke_cli("ingest", "calls.jsonl", "--url", "embedded:store")
     assert (again.json["documents"], again.json["skipped"]) == (0, 30)
-
-
-@pytest.fixture(params=live_servers.URLS)
-def place(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
-    with temporary_index(request.param) as server_index:
-        yield server_index
 
 
 def test_shards_that_begin_at_once_make_one_index_and_fill_it_together(place: RawIndex) -> None:

@@ -230,13 +230,6 @@ def test_whatever_bytes_are_called_csv_each_row_is_a_document_or_a_fault(data: b
         assert line.number >= (1 if "nothing of it was taken" in (line.fault or "") else 2)
 
 
-def test_a_table_whose_rows_repeat_an_id_is_refused_at_its_header() -> None:
-    (line,) = read_lines(write_source(b"id,text\n1,a\n1,b\n"))
-    assert line.fault is not None
-    assert "nothing of it was taken" in line.fault
-    assert line.number == 1
-
-
 def write_parquet(
     name: str = "calls.parquet", schema: pa.Schema | None = None, **columns: Any
 ) -> str:

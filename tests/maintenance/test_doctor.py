@@ -24,10 +24,9 @@ from hybrid_search.maintenance.doctor import Check, examine, machine
 from hybrid_search.maintenance.doctor.check import attempt
 from hybrid_search.maintenance.doctor.server import mapping_differences
 from hybrid_search.system import DISTRIBUTION
-from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli, run_cli
 from tests.helpers.installed_distribution import install_distribution, install_model_package
-from tests.helpers.server_index import RawIndex, temporary_index
+from tests.helpers.server_index import RawIndex
 from tests.helpers.tiny_encoder import fill_index
 
 LOCAL_CHECKS = [
@@ -351,12 +350,6 @@ def test_fields_that_differ_are_named() -> None:
 
 
 # on servers
-
-
-@pytest.fixture(params=live_servers.URLS)
-def place(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
-    with temporary_index(request.param) as server_place:
-        yield server_place
 
 
 def test_a_server_is_looked_at_from_its_version_to_its_index(place: RawIndex) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +30,8 @@ from hybrid_search.search import phrase_vector
 from hybrid_search.text.window_policy import window_bounds
 from hybrid_search.text.word_codes import cosines
 from tests.helpers.cli import invoke_cli
+from tests.helpers.source_lines import make_lines
 from tests.helpers.tiny_encoder import DIMENSION, TinyEncoder, fill_index
-
-
-def make_lines(documents: Iterable[Any]) -> list[SourceLine]:
-    data = [
-        document if isinstance(document, bytes) else json.dumps(document).encode()
-        for document in documents
-    ]
-    return [
-        SourceLine("calls.jsonl", number, line_bytes) for number, line_bytes in enumerate(data, 1)
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +242,3 @@ def test_people_are_told_the_same() -> None:
         "2,000 vectors of 192 dimensions, policy 5/1" in output
     )  # five words are one window, in each of 2,000 documents
     assert "1 primary shards of 50 GiB" in output
-
-
-def test_a_policy_that_is_none_is_refused() -> None:
-    assert "span policy 'x' is not of the form" in invoke_cli("plan", "--policy", "x").error

@@ -28,7 +28,6 @@ from hybrid_search.maintenance.verify.repair import repair_index
 from hybrid_search.maintenance.verify.report import EXACT, INT8
 from hybrid_search.text import word_codes
 from hybrid_search.text.types import Encoding
-from tests.helpers import live_servers
 from tests.helpers.changed_index import (
     STORE,
     change_codes,
@@ -37,7 +36,7 @@ from tests.helpers.changed_index import (
     read_codes,
 )
 from tests.helpers.cli import invoke_cli
-from tests.helpers.server_index import TINY, RawIndex, temporary_index
+from tests.helpers.server_index import TINY, RawIndex
 from tests.helpers.tiny_encoder import FINEST, TinyEncoder, fill_index, make_entries, make_spec
 
 TURNS: dict[str, Any] = {
@@ -54,8 +53,6 @@ DOTS: dict[str, Any] = {
 }
 NOTHING: dict[str, Any] = {"id": "nothing", "text": "... ?!"}
 FOUR = [TURNS, LONG, DOTS, NOTHING]
-PASSAGES = {"turns": 4, "long": 4, "dots": 1, "nothing": 1}
-"""500 words are cut into the fewest pieces of at most 160 - 10 - 19 = 131 words: 4."""
 
 
 @pytest.fixture
@@ -444,19 +441,13 @@ def test_the_command_ends_with_2_where_nothing_could_run(tmp_path: Path) -> None
     )
 
 
-def test_a_client_verifies(sample_url: str) -> None:
-    with connect(sample_url, device="cpu") as client:
-        assert client.verify(sample=1).is_sound
-
-
 # on servers
 
 
-@pytest.fixture(params=live_servers.URLS)
-def place(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
-    with temporary_index(request.param) as server_index:
-        server_index.ingest(FOUR)
-        yield server_index
+@pytest.fixture
+def place(place: RawIndex) -> RawIndex:
+    place.ingest(FOUR)
+    return place
 
 
 def findings_on_server(place: RawIndex) -> list[tuple[str, str, int | None]]:

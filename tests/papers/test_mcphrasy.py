@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import combinations, pairwise, product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,6 @@ import numpy as np
 import pytest
 
 from benchmarks.quality.systems import Scorer, TokenMeans
-from benchmarks.quality.vectors import MeteredEncoder
-from hybrid_search.discover.word_tree import split_words
 from hybrid_search.encoder import Encoder
 from hybrid_search.text.types import Encoding, Floats
 from papers.mcphrasy import (
@@ -133,18 +131,6 @@ def test_many_phrases_take_one_pass_and_known_ones_none() -> None:
     assert passes == 1
     library.find_contexts(["late"])
     assert passes == 2
-
-
-def test_words_of_a_phrase() -> None:
-    assert split_words("Don't you like U.S. e-mail?") == [
-        "don't",
-        "you",
-        "like",
-        "u",
-        "s",
-        "e",
-        "mail",
-    ]
 
 
 def test_a_corpus_is_read_by_sentences_and_parts(tmp_path: Path) -> None:
@@ -339,31 +325,6 @@ def test_the_integral_is_that_of_the_empirical_distribution_function() -> None:
             assert mcphrasy(a, b, low, high) == pytest.approx(by_sums, abs=2e-4)
 
 
-def test_similarities_are_symmetric_bounded_and_highest_for_the_same_contexts() -> None:
-    clouds = make_random_clouds(12)
-    for a, b in product(clouds, clouds):
-        assert mcphrasy(a, b) == pytest.approx(mcphrasy(b, a), abs=1e-6)
-        assert average(a, b) == pytest.approx(average(b, a), abs=1e-6)
-        assert 0 <= mcphrasy(a, b) <= 1 + 1e-6
-        assert mcphrasy(a, a) == pytest.approx(1, abs=1e-6)
-        assert average(a, a) == pytest.approx(1, abs=1e-6)
-
-
-def test_the_more_contexts_are_shared_the_more_alike() -> None:
-    random = np.random.default_rng(7)
-    vectors = random.standard_normal((40, 16)).astype(np.float32)
-    own_cloud = Cloud.from_vectors(vectors[:10])
-    other_clouds = [Cloud.from_vectors(vectors[start : start + 10]) for start in (0, 3, 6, 10)]
-    full_range = [mcphrasy(own_cloud, other_cloud, -2.0, 2.0) for other_cloud in other_clouds]
-    assert full_range == sorted(full_range, reverse=True)
-    assert min(a - b for a, b in pairwise(full_range)) > 0.001
-    # from 0 on: seven of ten may be as good as all
-    paper_range = [mcphrasy(own_cloud, other_cloud) for other_cloud in other_clouds]
-    assert paper_range[0] == pytest.approx(1, abs=1e-6)
-    assert min(a - b for a, b in pairwise(paper_range)) > -1e-6
-    assert paper_range[2] > paper_range[3]
-
-
 def test_single_contexts_have_their_cosine() -> None:
     assert mcphrasy(make_cloud((3, 4)), make_cloud((1, 0))) == pytest.approx(0.6)
     assert mcphrasy(make_cloud((3, 4)), make_cloud((-1, 0))) == 0  # the integral begins at 0
@@ -508,17 +469,6 @@ def test_contexts_that_are_given_are_the_only_ones() -> None:
     )
 
 
-def test_every_context_is_read_once_for_all_variants() -> None:
-    encoder = MeteredEncoder(NeighbourEncoder(CONTEXT_VECTORS))
-    store = Store(
-        Base(Masks(encoder, MASK), TokenMeans(TableEncoder(PHRASE_VECTORS)), "made"),
-        ContextCache(lambda: iter(SENTENCES)),
-    )
-    for variant in VARIANTS.values():
-        McPhraSy(store, variant).scores(["cab", "cab"], ["taxi", "soup"])
-    assert encoder.texts == 6
-
-
 # --- pairs, Turney, PPDB ---
 
 ENCODER = TableEncoder(
@@ -534,13 +484,6 @@ class LengthScorer:
         return np.array(
             [-abs(len(a) - len(b)) for a, b in zip(queries, texts, strict=True)], dtype=np.float32
         )
-
-
-def test_pairs_are_scored_by_any_system() -> None:
-    firsts, seconds = ["big", "large", "big"], ["large", "odd", "big"]
-    assert pairs.similarities(PLAIN, firsts, seconds) == pytest.approx([0.8, 0.48 + 0.48, 1])
-    assert pairs.similarities(LengthScorer(), firsts, seconds).tolist() == [-2, -2, 0]
-    assert pairs.coverage(PLAIN, firsts) == {}
 
 
 TURNEY = [
@@ -642,15 +585,6 @@ def test_complete_linkage_by_hand() -> None:
     three = clusters.cluster_phrases(scores, 4, 3)
     assert (three[1] == three[2], len(set(three.tolist()))) == (True, 3)
     assert len(set(clusters.cluster_phrases(scores, 4, 4).tolist())) == 4
-
-
-def test_the_scale_of_similarities_is_nothing() -> None:
-    scores = np.random.default_rng(2).random(45).astype(np.float32)
-    for k in (3, 5):
-        assert (
-            clusters.cluster_phrases(scores, 10, k).tolist()
-            == clusters.cluster_phrases(np.exp(5 * scores) - 70, 10, k).tolist()
-        )
 
 
 def test_clusters_that_are_right_and_one_that_is_not() -> None:

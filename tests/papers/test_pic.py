@@ -24,10 +24,6 @@ from tests.conftest import DATA
 from tests.helpers.table_encoder import TableEncoder
 from tests.helpers.tiny_encoder import TinyEncoder
 
-ENCODER = TableEncoder(
-    {"big": (1, 0, 0), "large": (0.8, 0.6, 0), "odd": (0.6, 0.8, 0), "wrong": (0, 1, 0)}, crowd=2
-)
-
 
 def make_pair(second: str, label: int, sentence: str = "a {} one") -> dict[str, object]:
     return {
@@ -117,27 +113,6 @@ def test_ten_pairs_by_hand(tmp_path: Path) -> None:
         assert (figures["accuracy"]["mean"], figures["AUC"]) == (0.7, round(20 / 24, 4))
         assert figures["thresholds"] == pytest.approx([threshold])
         assert figures["accuracy"]["interval"][0] < 0.7 < figures["accuracy"]["interval"][1]
-
-
-def test_the_figures_are_scikit_learn_s() -> None:
-    metrics = pytest.importorskip("sklearn.metrics")
-    random = np.random.default_rng(4)
-    labels, scores = random.random(80) < 0.5, random.random(80).round(1).astype(np.float32)
-    split = similarity.Split(np.arange(40), np.arange(5), np.arange(40, 80))
-    figures = similarity.score_by_threshold(scores, labels, [split])
-    least = similarity.threshold(scores[:40], labels[:40])
-    assert figures["AUC"] == pytest.approx(
-        metrics.roc_auc_score(labels[40:], scores[40:]), abs=5e-5
-    )  # of which four places are kept
-    assert figures["accuracy"]["mean"] == pytest.approx(
-        metrics.accuracy_score(labels[40:], scores[40:] >= least), abs=5e-5
-    )
-    accuracies = [
-        metrics.accuracy_score(labels[:40], scores[:40] >= cutoff) for cutoff in scores[:40]
-    ]
-    assert metrics.accuracy_score(labels[:40], scores[:40] >= least) == pytest.approx(
-        max(accuracies), abs=1e-9
-    )
 
 
 def test_a_system_without_vectors_is_scored_by_the_phrases_alone(tmp_path: Path) -> None:
@@ -491,23 +466,6 @@ def test_ten_ranks_by_hand() -> None:
         "top-5": 0.7,
         "MRR@5": 0.4283,
     }
-
-
-def test_the_ranks_are_scikit_learn_s() -> None:
-    metrics = pytest.importorskip("sklearn.metrics")
-    scores = np.random.default_rng(6).random((30, 9))
-    right = np.arange(30) % 9
-    ranks = [
-        ranking.rank([f"{number}" for number in range(9)], row, str(label))
-        for row, label in zip(scores, right, strict=True)
-    ]
-    for k in ranking.TOP:
-        assert np.mean([rank <= k for rank in ranks]) == pytest.approx(
-            metrics.top_k_accuracy_score(right, scores, k=k, labels=range(9)), abs=1e-6
-        )
-    # of one right one its reciprocal rank
-    exact = metrics.label_ranking_average_precision_score(np.eye(9)[right], scores)
-    assert np.mean([1 / rank for rank in ranks]) == pytest.approx(exact, abs=1e-6)
 
 
 RANKED = TableEncoder({"big": (1, 0, 0), "huge": (1, 0, 0), "odd": (0.6, 0.8, 0)}, crowd=2)

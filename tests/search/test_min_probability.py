@@ -89,11 +89,6 @@ def test_it_stays_with_refine_and_pages_join(sample: Client) -> None:
     assert all((span.probability or 0) >= 0.05 for hit in long_page for span in hit.spans)
 
 
-def test_by_cosine_probabilities_are_rough(sample: Client) -> None:
-    result = sample.query(PHRASE, min_probability=0.5, spans_by="cosine")
-    assert result.plan["probabilities"] == "rough"
-
-
 OWN_MAP, OTHER_MAP = (
     TunedMap(
         midpoint, 9.0, 40, 20, 0.05, (1.0, 0.0, 1.0), (midpoint - 0.1, midpoint + 0.1), 0.9, False

@@ -282,19 +282,6 @@ def test_the_best_span_of_a_long_turn_is_that_of_brute_force_over_its_pieces(
     assert scores[best.start, best.end] > max(scores.values()) - 2 * rounding
 
 
-def test_the_best_spans_of_a_long_turn_have_true_offsets(
-    real_encoder: Encoder, calls: list[dict[str, Any]]
-) -> None:
-    text = long_text(calls)
-    spans = best_spans(real_encoder, "thank you", text, 10)
-    assert len(spans) == 10
-    assert_true_offsets(spans, text)
-    assert all(
-        first.end <= second.start or second.end <= first.start
-        for first, second in combinations(spans, 2)
-    )
-
-
 def test_the_public_best_spans_need_no_index() -> None:
     (span,) = public_best_spans("a coat", TEXT, k=1)
     assert TEXT[span.start : span.end] == span.text

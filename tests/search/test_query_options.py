@@ -40,13 +40,6 @@ def test_a_query_keeps_every_parameter_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_a_query_keeps_a_parameter_with_the_type_of_the_table(name: str) -> None:
-    kept = {field.name: field.type for field in fields(Query)}[name]
-    several = PARAMETERS[name].has_several
-    assert kept == (tuple[str, ...] if several else PARAMETERS[name].annotation)
-
-
-@pytest.mark.parametrize("name", PARAMETERS)
 def test_the_example_of_a_parameter_is_taken(name: str) -> None:
     if PARAMETERS[name].example is not None:
         options: Any = {name: PARAMETERS[name].example}
@@ -154,11 +147,6 @@ def test_an_error_names_one_parameter_its_value_and_what_is_allowed(
         Query("refund", **options)
     others = [other for other in PARAMETERS if f"{other} is" in str(error.value)]
     assert others == [name]
-
-
-def test_no_facets_are_none() -> None:
-    options: Any = {"facets": None}
-    assert Query("refund", **options).facets == ()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from operator import itemgetter
-from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.encoder import SHIPPED
-from hybrid_search.errors import HybridSearchError, IndexMissingError, UsageError
+from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.search import calibration
 from hybrid_search.search.fusion import FUSIONS
 from hybrid_search.search.hit import Hit
@@ -561,19 +560,6 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
         filled_client.query(**{"phrase": "refund", **options})
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_a_usage_error_is_a_value_error(filled_client: Client) -> None:
-    with pytest.raises(ValueError, match="alpha"):
-        filled_client.query("refund", alpha=2)
-
-
-def test_the_embedded_remedy_is_the_command(tmp_path: Path) -> None:
-    with (
-        connect(f"embedded:{tmp_path}") as client,
-        pytest.raises(IndexMissingError, match=r"hybrid-search ingest FILE --index tickets"),
-    ):
-        client.query("refund", index="tickets")
 
 
 def test_any_phrase_is_answered_or_refused_in_words(filled_client: Client) -> None:

@@ -113,13 +113,6 @@ def test_the_span_is_the_clause_that_a_person_would_mark(text: str) -> None:
     assert (literal.prior, literal.cosine > span.cosine) == (0.0, True)
 
 
-def test_the_best_spans_are_those_with_the_largest_sum_of_cosine_and_prior() -> None:
-    with connect("memory:") as client:
-        spans = client.best_spans("refund request", CALL, k=5)
-    sums = [span.cosine + span.prior for span in spans]
-    assert sums == sorted(sums, reverse=True)
-
-
 def test_passages_are_ranked_by_what_their_spans_are_chosen_by(sample: Client) -> None:
     by_score, by_cosine = (
         sample.query("refund request", spans_by=by, alpha=1.0, group_by="passage")

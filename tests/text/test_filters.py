@@ -25,39 +25,6 @@ def compile_condition(where: dict[str, Any]) -> Condition:
     return condition
 
 
-def test_no_filter_is_no_condition() -> None:
-    assert compile_where(None, FIELDS) == compile_where({}, FIELDS) == ()
-
-
-def test_a_plain_value_must_be_equal() -> None:
-    assert compile_condition({"sector": "bank"}) == Condition("sector", values=("bank",))
-
-
-def test_any_value_of_a_list_will_do() -> None:
-    assert compile_condition({"sector": ["bank", "shop"]}) == Condition(
-        "sector", values=("bank", "shop")
-    )
-    assert compile_condition({"minutes": (1, 2)}) == Condition("minutes", values=(1, 2))
-
-
-def test_a_range_is_bounds_by_name() -> None:
-    assert compile_condition({"minutes": {"lt": 9, "gte": 3}}) == Condition(
-        "minutes", ranges=(Range((("gte", 3), ("lt", 9))),)
-    )
-    assert compile_condition({"sector": {"gt": "bank"}}) == Condition(
-        "sector", ranges=(Range((("gt", "bank"),)),)
-    )
-
-
-def test_all_conditions_are_kept_in_the_order_of_their_names() -> None:
-    conditions = compile_where({"solved": True, "customer.tier": "gold", "id": "call-1"}, FIELDS)
-    assert conditions == (
-        Condition("customer.tier", ("gold",)),
-        Condition("id", ("call-1",)),
-        Condition("solved", (True,)),
-    )
-
-
 @pytest.mark.parametrize(
     ("field", "word", "value"),
     [
@@ -143,45 +110,6 @@ def test_a_range_by_other_words_is_refused(bounds: dict[str, int], message_part:
         compile_condition({"minutes": bounds})
 
 
-def test_leaves_have_dotted_names_and_types() -> None:
-    metadata = {
-        "sector": "bank",
-        "minutes": 3.5,
-        "calls": 2,
-        "solved": False,
-        "customer": {"tier": "gold", "address": {"city": "Ulm"}},
-    }
-    assert list(leaves(metadata)) == [
-        ("sector", "string", "bank"),
-        ("minutes", "number", 3.5),
-        ("calls", "number", 2),
-        ("solved", "boolean", False),
-        ("customer", "object", None),
-        ("customer.tier", "string", "gold"),
-        ("customer.address", "object", None),
-        ("customer.address.city", "string", "Ulm"),
-    ]
-
-
-def test_a_list_gives_each_of_its_elements() -> None:
-    assert list(leaves({"tags": ["a", "b"]})) == [("tags", "string", "a"), ("tags", "string", "b")]
-    assert [
-        value for name, _, value in leaves({"orders": [{"n": 1}, {"n": 2}]}) if name == "orders.n"
-    ] == [1, 2]
-
-
-def test_null_and_empty_say_nothing() -> None:
-    assert list(leaves({"sector": None, "tags": [], "notes": [None]})) == []
-    assert list(leaves({"customer": {}})) == [("customer", "object", None)]
-
-
-def test_the_largest_integers_are_taken() -> None:
-    assert [value for _, _, value in leaves({"low": -(2**63), "high": 2**63 - 1})] == [
-        -(2**63),
-        2**63 - 1,
-    ]
-
-
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30])
 def test_an_integer_over_64_bits_is_refused_with_the_remedy(number: int) -> None:
     message = r"'customer.number' does not fit into an integer of 64 bits: give it as a string"
@@ -193,11 +121,6 @@ def test_an_integer_over_64_bits_is_refused_with_the_remedy(number: int) -> None
 def test_a_number_that_json_cannot_say_is_refused(number: float) -> None:
     with pytest.raises(InputError, match=r"'minutes' is infinite or not a number"):
         list(leaves({"minutes": number}))
-
-
-def test_a_list_inside_a_list_is_refused() -> None:
-    with pytest.raises(InputError, match="'grid' holds a list inside a list"):
-        list(leaves({"grid": [[1, 2], [3, 4]]}))
 
 
 METADATA: dict[str, Any] = {

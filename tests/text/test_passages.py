@@ -88,20 +88,6 @@ def test_every_span_of_a_turn_starts_in_one_core_and_lies_in_that_part(counts: l
 
 @quick_settings
 @given(turns)
-def test_every_word_of_the_text_is_core_of_one_part(counts: list[int]) -> None:
-    parsed = make_document(counts)
-    cores = [
-        tuple(word)
-        for part in parts(list(split(parsed)))
-        for word in part.words[: part.core].tolist()
-    ]
-    assert cores == [
-        tuple(word) for turn in parsed.turns for word in words(turn.text, turn.start).tolist()
-    ]
-
-
-@quick_settings
-@given(turns)
 def test_no_part_holds_a_word_of_another_turn(counts: list[int]) -> None:
     parsed = make_document(counts)
     for part in parts(list(split(parsed))):
@@ -184,11 +170,6 @@ def test_a_turn_just_over_the_window_is_cut_in_two() -> None:
     assert [part.core for part in parts(list(split(make_document([160, 161]))))] == [160, 80, 81]
 
 
-def test_turns_without_a_word_are_in_no_part() -> None:
-    parsed = make_document([3, 0, 2])
-    assert [part.turn for part in parts(list(split(parsed)))] == [0, 2]
-
-
 def test_a_passage_does_not_reach_into_empty_turns_at_its_ends() -> None:
     parsed = make_document([0, 2, 0])
     assert [parsed.text[passage.start : passage.end] for passage in split(parsed)] == [
@@ -202,27 +183,6 @@ def test_a_document_without_words_is_one_passage_without_parts(counts: list[int]
     (passage,) = split(parsed)
     assert (passage.ordinal, passage.parts, passage.words) == (0, (), 0)
     assert parsed.text[passage.start : passage.end] == parsed.text
-
-
-def test_empty_turns_keep_their_number() -> None:
-    parsed = document_parser.parse(
-        json.dumps(
-            {"id": "d", "turns": [{"text": ""}, {"text": "one"}, {"text": ""}, {"text": "two"}]}
-        ).encode()
-    )[0]
-    (passage,) = split(parsed)
-    assert [(part.turn, parsed.text[part.start : part.end]) for part in passage.parts] == [
-        (1, "one"),
-        (3, "two"),
-    ]
-
-
-def test_a_text_is_one_turn_whatever_its_lines() -> None:
-    parsed = document_parser.parse(
-        json.dumps({"id": "d", "text": "one two\nthree\r\n\r\nfour"}).encode()
-    )[0]
-    (passage,) = split(parsed)
-    assert [len(part.words) for part in passage.parts] == [4]
 
 
 KINDS = {

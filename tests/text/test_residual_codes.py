@@ -26,11 +26,6 @@ def test_packed_codes_are_unpacked_as_their_levels(bits: int, dimension: int, se
     np.testing.assert_array_equal(unpacked, residual_codes.levels(bits)[codes])
 
 
-@pytest.mark.parametrize(("bits", "expected"), [(2, 72), (3, 108), (4, 144), (8, 288)])
-def test_a_residual_takes_its_bits(bits: int, expected: int) -> None:
-    assert residual_codes.count_bytes(288, bits) == expected == 288 * bits // 8
-
-
 @pytest.mark.parametrize(("bits", "distortion"), [(2, 0.1175), (3, 0.03454), (4, 0.009497)])
 def test_rounding_loses_what_max_says(bits: int, distortion: float) -> None:
     """The mean square error of normal numbers by his table 1; levels are rounded to integers.

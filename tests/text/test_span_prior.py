@@ -105,17 +105,6 @@ def test_a_gap_has_the_probability_that_the_network_gives_its_two_tokens(seed: i
         assert probability == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-5)
 
 
-def test_a_worked_example() -> None:
-    """Two turns, of two words and of one: gaps 1, 1/2, 1, 1; spans (0), (0 1), (1), (2)."""
-    prior = SpanPrior(EVEN, ends=0.1, inside=0.02, length=0.05)
-    codes = make_tokens(2, 1)
-    assert boundary_probabilities(codes, EVEN).tolist() == [1, 0.5, 1, 1]
-    of_a_word, of_a_turn = 0.1 * 1.5, 0.1 * 2 - 0.02 * 0.5 + 0.05 * math.log(2)
-    priors = prior.score_spans(add_boundaries(codes, EVEN, "")).tolist()
-    expected = [of_a_word, of_a_turn, of_a_word, 0.1 * 2]
-    assert priors == pytest.approx(expected, abs=0.1 * 0.5 / 255 + 1e-6)
-
-
 def test_a_mark_is_a_boundary_and_makes_the_other_gaps_less_likely() -> None:
     codes = make_tokens(4)
     assert boundary_probabilities(codes, EVEN, "aaa aaa aaa aaa").tolist() == [1, 0.5, 0.5, 0.5, 1]
@@ -183,11 +172,6 @@ def test_codes_without_boundaries_have_no_prior() -> None:
             list(prior.score_passages(passages))
     with pytest.raises(ModelError, match="ingest again into a new index"):
         prior.score_spans(codes)
-
-
-def test_no_clause_ends_within_a_token() -> None:
-    probabilities = boundary_probabilities(make_tokens(4), EVEN, "aaa aaa-aaa aaa")
-    assert probabilities.tolist() == [1, 0.5, 0, 0.5, 1]
 
 
 def test_boundaries_know_the_punctuation_that_codes_do_not() -> None:

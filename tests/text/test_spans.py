@@ -157,34 +157,6 @@ def test_running_sums_give_the_mean_of_any_tokens(seed: int) -> None:
             )
 
 
-def test_a_span_is_as_long_as_its_part_allows_and_no_longer_than_20_words() -> None:
-    assert spans.counts(25, 25).tolist() == [20] * 6 + list(range(19, 0, -1))
-    assert spans.counts(3, 3).tolist() == [3, 2, 1]
-
-
-def test_no_span_starts_behind_the_core_but_spans_end_there() -> None:
-    assert spans.counts(5, 2).tolist() == [5, 4, 0, 0, 0]
-    first, last = spans.bounds(spans.counts(5, 2))
-    assert first.tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1]
-    assert last.tolist() == [0, 1, 2, 3, 4, 1, 2, 3, 4]
-
-
-def test_spans_of_two_parts_follow_each_other() -> None:
-    first, last = spans.bounds(np.concatenate([spans.counts(2, 2), spans.counts(1, 1)]))
-    assert list(zip(first.tolist(), last.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1), (2, 2)]
-
-
-def test_one_word_is_one_span() -> None:
-    counts, tokens = spans.counts(1, 1), np.array([[0, 2]], np.int32)
-    vectors = np.array([[1, 0], [0, 1]], np.float32)
-    norms = spans.norms(vectors, tokens, counts)
-    # (1, 0) + (0, 1) = (1, 1), of length 1.41421; its cosine with (1, 0) is 1 / 1.41421
-    assert norms.tolist() == pytest.approx([1.41421], abs=1e-5)
-    products = sum_words(vectors @ np.array([1, 0], np.float32), tokens)
-    found = spans.cosines(products, np.arange(len(counts)), counts, spans.inverse(norms))
-    assert found.tolist() == pytest.approx([0.70711], abs=1e-5)
-
-
 def test_no_words_are_no_spans() -> None:
     counts, tokens = spans.counts(0, 0), np.zeros((0, 2), np.int32)
     norms = spans.norms(np.zeros((0, 4), np.float32), tokens, counts)
@@ -242,22 +214,6 @@ def test_a_word_whose_characters_the_tokenizer_dropped_has_an_empty_range_in_its
         np.array([[0, 3], [4, 7], [8, 12]], np.int32),
     )
     assert spans.token_bounds(offsets, words).tolist() == [[0, 1], [1, 1], [1, 2]]
-
-
-def test_words_that_share_a_token_both_have_it() -> None:
-    offsets, words = np.array([[0, 6]], np.int32), np.array([[0, 2], [2, 4], [4, 6]], np.int32)
-    assert spans.token_bounds(offsets, words).tolist() == [[0, 1], [0, 1], [0, 1]]
-
-
-def test_the_best_spans_do_not_overlap() -> None:
-    # Spans of three words: 0, 0-1, 0-2, 1, 1-2, 2. The best is 0-1, which leaves only word 2, the
-    # worst of all.
-    scores = np.array([0.5, 0.9, 0.8, 0.7, 0.6, 0.1], np.float32)
-    assert best(scores, spans.counts(3, 3), 5) == [1, 5]
-
-
-def test_of_equal_spans_the_first_and_then_the_shortest_is_best() -> None:
-    assert best(np.full(6, 0.5, np.float32), spans.counts(3, 3), 2) == [0, 3]  # word 0, then word 1
 
 
 @pytest.mark.parametrize("k", [0, 1, 2, 100])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
@@ -10,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest import document_parser
-from hybrid_search.text import passages, spans, word_codes
+from hybrid_search.text import spans, word_codes
 from hybrid_search.text.types import Bytes, PassageTokens
 from hybrid_search.text.window_policy import (
     cut_unit_vector,
@@ -71,10 +68,6 @@ def test_a_policy_that_says_nothing_is_refused_with_its_text(policy: str) -> Non
         parse(policy)
 
 
-def test_the_default_policy_is_one() -> None:
-    assert parse(DEFAULT_POLICY)
-
-
 def test_the_windows_of_ten_words() -> None:
     # 6 words every 3: 0-5, 3-8, and the last one, 4-9, where the part ends; 12 words do not fit, so
     # that all ten are one window
@@ -116,27 +109,6 @@ def test_every_core_word_is_covered_and_no_window_leaves_the_part(
 
 
 @sixty_examples
-@given(st.lists(st.integers(0, 400), min_size=1, max_size=4), st.sampled_from(POLICIES))
-def test_every_word_of_a_document_is_covered(turns: list[int], policy: str) -> None:
-    source = {"id": "d", "turns": [{"text": "word " * count or "..."} for count in turns]}
-    document, _ = document_parser.parse(json.dumps(source).encode())
-    covered: set[tuple[int, int]] = set()
-    for passage in passages.split(document):
-        words = [tuple(word) for part in passage.parts for word in part.words.tolist()]
-        counts = (
-            make_counts([(len(part.words), part.core) for part in passage.parts])
-            if passage.parts
-            else np.zeros(0, np.uint8)
-        )
-        covered |= {
-            word
-            for first, last in window_bounds(counts, policy).tolist()
-            for word in words[first : last + 1]
-        }
-    assert len(covered) == sum(turns)
-
-
-@sixty_examples
 @given(st.lists(parts, min_size=1, max_size=6))
 def test_the_parts_of_a_passage_are_read_back_from_its_span_counts(
     document: list[tuple[int, int]],
@@ -146,24 +118,6 @@ def test_the_parts_of_a_passage_are_read_back_from_its_span_counts(
     assert [first for first, _, _ in part_runs] == [
         sum(words for words, _ in document[:number]) for number in range(len(document))
     ]
-
-
-@sixty_examples
-@given(st.lists(st.integers(0, 600), min_size=1, max_size=5))
-def test_the_parts_of_real_passages_are_read_back_too(turns: list[int]) -> None:
-    document, _ = document_parser.parse(
-        json.dumps(
-            {"id": "d", "turns": [{"text": "word " * count or "..."} for count in turns]}
-        ).encode()
-    )
-    for passage in passages.split(document):
-        part_sizes = [(len(part.words), part.core) for part in passage.parts]
-        assert [
-            (words, core)
-            for _, words, core in part_ranges(
-                make_counts(part_sizes) if part_sizes else np.zeros(0, np.uint8)
-            )
-        ] == part_sizes
 
 
 def test_windows_of_fewer_numbers_are_unit_vectors_of_the_first_ones() -> None:

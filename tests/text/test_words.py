@@ -55,15 +55,6 @@ def test_words_are_those_of_uax_29(text: str, expected: list[str]) -> None:
     assert [text[start:end] for start, end in words(text)] == expected
 
 
-def test_offsets_are_code_points_whatever_the_bytes() -> None:
-    # 😀 is one code point, four bytes of UTF-8 and two units of UTF-16
-    assert words("😀 é no").tolist() == [[0, 1], [2, 3], [4, 6]]
-
-
-def test_an_offset_is_added_to_both_ends() -> None:
-    assert words("one two", 100).tolist() == [[100, 103], [104, 107]]
-
-
 def test_a_text_without_words_has_an_array_of_two_columns() -> None:
     bounds = words("?!")
     assert bounds.shape == (0, 2)

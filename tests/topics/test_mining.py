@@ -25,7 +25,6 @@ from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.ingest.document_parser import parse
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
-from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.text import spans, word_codes
@@ -35,6 +34,7 @@ from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, WordCodes
 from hybrid_search.topics import mining
 from hybrid_search.topics.types import MinedBlock
+from tests.helpers.source_lines import make_lines
 from tests.helpers.tiny_encoder import DIMENSION, FINEST, TinyEncoder
 
 CALIBRATION = Calibration(midpoint=0.8, slope=10.0)
@@ -99,13 +99,8 @@ def make_documents(seed: int) -> list[dict[str, Any]]:
 
 
 def fill(backend: Backend, encoder: TinyEncoder, documents: Sequence[Mapping[str, Any]]) -> None:
-    lines = [
-        SourceLine("documents", number, json.dumps(document).encode())
-        for number, document in enumerate(documents, 1)
-    ]
-    summary = ingest(
-        lines, backend, encoder, IngestOptions("calls", Path("rejected.jsonl"), codes=FINEST)
-    )
+    options = IngestOptions("calls", Path("rejected.jsonl"), codes=FINEST)
+    summary = ingest(make_lines(documents), backend, encoder, options)
     assert summary.documents == len(documents)
 
 
