@@ -40,7 +40,11 @@ WINDOW, MAX_SIZE = WINDOWS[0], WINDOWS[-1]
 DOCUMENT_SPANS = 10
 """Default number of spans listed for an opened document."""
 
-DEFAULT_FUSION = "calibrated"
+FUSION_NAMES = ("calibrated", "min_max", "l2", "z_score", "rrf")
+"""The names of the fusions in `hybrid_search.search.fusion`, which loads numpy; the default first.
+"""
+
+DEFAULT_FUSION = FUSION_NAMES[0]
 DOCUMENT, PASSAGE = "document", "passage"
 """What hits are, unless they are grouped by a metadata field."""
 
@@ -82,9 +86,9 @@ class QueryOptions(TypedDict, total=False):
     fusion: Annotated[
         str,
         Parameter(
-            "How the two scores become one: calibrated, min_max, l2, z_score or rrf.",
+            f"How the two scores become one: {', '.join(FUSION_NAMES[:-1])} or {FUSION_NAMES[-1]}.",
             default=DEFAULT_FUSION,
-            choices=(DEFAULT_FUSION, "min_max", "l2", "z_score", "rrf"),
+            choices=FUSION_NAMES,
             panel=ASKING,
         ),
     ]
