@@ -176,17 +176,19 @@ class Client:
         """
         check_phrase("phrase", phrase)
         values = complete(SpanOptions, options, "hybrid_search.best_spans")
-        document, speaker = _build_document(text), values["speaker"]
-        if speaker and not any(turn.speaker for turn in document.turns):
+        k = values.pop("k")
+        query = Query(phrase, **values)
+        document = _build_document(text)
+        if query.speaker and not any(turn.speaker for turn in document.turns):
             raise UsageError(
-                f"speaker is {speaker[0]!r}, but the text has no speakers: give turns with a "
+                f"speaker is {query.speaker[0]!r}, but the text has no speakers: give turns with a "
                 "speaker"
             )
         encoder = self.encoder
-        prior = span_prior(encoder) if values["spans_by"] == SCORE else None
-        span_filter = span_search.build_span_filter(encoder, speaker, values["not_"])
+        prior = span_prior(encoder) if query.spans_by == SCORE else None
+        span_filter = span_search.build_span_filter(encoder, query)
         return span_search.best_spans(
-            encoder, phrase, document, values["k"], values["context"], prior, span_filter
+            encoder, phrase, document, k, query.context, prior, span_filter
         )
 
     def phrase_similarity(
