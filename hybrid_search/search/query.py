@@ -1,7 +1,8 @@
 """The parameters of a query: `QueryOptions` is the table, `Query` one query, validated.
 
 Signatures, the command line, HTTP, the tools for agents and the tables of the documentation are
-made from `QueryOptions`. A new parameter is a field there, and one in `Query`.
+made from `QueryOptions`. A new parameter is a field there, and its name in `Query`: Python takes
+the types of keyword arguments from a TypedDict alone, and makes no attributes of one.
 
 The package imports this module at once, so it must not import anything heavy.
 """
@@ -81,6 +82,7 @@ class QueryOptions(TypedDict, total=False):
             check=lambda _, value: check_where(value),
             example={"sector": "bank"},
             see="conditions",
+            narrows=True,
         ),
     ]
     fusion: Annotated[
@@ -122,7 +124,8 @@ class QueryOptions(TypedDict, total=False):
         ),
     ]
     min_score: Annotated[
-        float | None, Parameter("Leave out hits with a lower fused score.", panel=ASKING)
+        float | None,
+        Parameter("Leave out hits with a lower fused score.", narrows=True, panel=ASKING),
     ]
     min_probability: Annotated[
         float | None,
@@ -132,6 +135,7 @@ class QueryOptions(TypedDict, total=False):
             "mine have.",
             limits=(0, 1),
             see="probabilities",
+            narrows=True,
             panel=ASKING,
         ),
     ]
@@ -232,6 +236,7 @@ class QueryOptions(TypedDict, total=False):
             check=check_speaker,
             example="customer",
             see="whose-spans-and-which-count",
+            narrows=True,
         ),
     ]
     not_: Annotated[
@@ -243,6 +248,7 @@ class QueryOptions(TypedDict, total=False):
             longest=MAX_PHRASE,
             check=check_phrase,
             see="whose-spans-and-which-count",
+            narrows=True,
             value="PHRASE",
             option="--not",
         ),
