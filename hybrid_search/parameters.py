@@ -200,7 +200,9 @@ def complete(table: Any, options: Mapping[str, Any], function: str) -> dict[str,
     parameters = read_table(table)
     for name in options.keys() - parameters.keys():
         hint = hint_name(name, list(parameters))
-        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}: {hint}")
+        raise TypeError(
+            f"{function}() got an unexpected keyword argument {show_value(name)}: {hint}"
+        )
     return {
         name: parameter.convert(options.get(name, parameter.default))
         for name, parameter in parameters.items()

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from hybrid_search.cli.commands import COMMANDS, list_examples
-from hybrid_search.errors import put_plainly
+from hybrid_search.errors import put_plainly, show_value
 from hybrid_search.text.near_names import find_near_name
 
 LIMITS = ("--limit", "--size", "--head", "-n")
@@ -52,7 +52,7 @@ def _find_value(error: Any, arguments: Sequence[str]) -> str:
     for name in getattr(getattr(error, "param", None), "opts", ()):
         for argument, following in pairwise([*arguments, ""]):
             if argument == name and following:
-                return f"{name} is {following!r}"
+                return f"{name} is {show_value(following)}"
             if argument.startswith(f"{name}="):
-                return f"{name} is {argument.removeprefix(f'{name}=')!r}"
+                return f"{name} is {show_value(argument.removeprefix(f'{name}='))}"
     return ""

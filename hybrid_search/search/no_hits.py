@@ -70,8 +70,8 @@ def _explain(
             else str(next(iter(list_alternatives(criterion)), ""))
         )
         yield (
-            f"no document fulfils {name!r}: {show_value(criterion)}. "
-            f"Values of {name!r} are {list_names(values, example)}"
+            f"no document fulfils {show_value(name)}: {show_value(criterion)}. "
+            f"Values of {show_value(name)} are {list_names(values, example)}"
         )
     if not unmatched and not _find_passages(backend, query.index, request, request.conditions):
         yield f"no document fulfils all of where together: {show_value(dict(where))}"
@@ -117,8 +117,8 @@ def _check_type(name: str, criterion: object, fields: Mapping[str, str]) -> None
     for value in list_alternatives(criterion):
         if isinstance(value, str) and read_period(value) is None:
             raise UsageError(
-                f"cannot filter {name!r} by {show_value(value)}: the field has dates, and no "
-                "document has this text there. Give a date or a time, as 2026-03-31"
+                f"cannot filter {show_value(name)} by {show_value(value)}: the field has dates, "
+                "and no document has this text there. Give a date or a time, as 2026-03-31"
             )
 
 
