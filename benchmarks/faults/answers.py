@@ -50,7 +50,7 @@ class Answers:
     def list_trials(self, seed: int, full: bool) -> Sequence[Trial]:
         """Return every kind at every stage; those that only one engine meets are one trial."""
         trials = [
-            Trial("answers", f"{command}, {stage}", f"{ENGINES[number % len(ENGINES)]}:{kind}")
+            Trial("answers", f"{command}, {stage}", f"{_choose_engine(number)}:{kind}")
             for command, stages in STAGES.items()
             for stage in stages
             for number, kind in enumerate(bad_answers.list_kinds(stage), len(stage))
@@ -105,6 +105,10 @@ class Answers:
         }[command]
         with use_tiny_encoder():
             return run_command(command, "--url", url, "--index", "calls", *arguments)
+
+
+def _choose_engine(number: int) -> str:
+    return ENGINES[number % len(ENGINES)]
 
 
 def _judge(

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from hybrid_search import parameters
-from hybrid_search.encoder.base import Encoder
+from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.encoder.passage_codes import encode_passages
+from hybrid_search.search.calibration import SCORE
 from hybrid_search.search.hit import Span
 from hybrid_search.search.phrase_vector import query_vector, query_vectors
 from hybrid_search.search.query import Query
@@ -23,6 +24,14 @@ from hybrid_search.text.types import Document, Turn, list_turns
 
 ENCODE_PASSAGES = 64
 """Number of passages encoded together: enough to sort by length, with bounded memory."""
+
+
+def search_document(encoder: Encoder, query: Query, document: Document, k: int) -> list[Span]:
+    """Return the `k` best spans of a document that count for `query`, best first."""
+    prior = span_prior(encoder) if query.spans_by == SCORE else None
+    span_filter = build_span_filter(encoder, query)
+    (phrase,) = query.phrases
+    return best_spans(encoder, phrase, document, k, query.context, prior, span_filter)
 
 
 def best_spans(
