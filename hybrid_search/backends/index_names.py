@@ -24,10 +24,12 @@ def check_index_name(index: str) -> str:
         raise UsageError(
             f"index name {show_value(index)} must begin with a lower-case letter or a digit"
         )
-    if forbidden or index != index.lower() or not index.isprintable():
+    if forbidden or not index.isprintable():
         excluded = repr("".join(forbidden)) if forbidden else "control characters"
+        raise UsageError(f"index name {show_value(index)} must be without {excluded}")
+    if index != index.lower():
         raise UsageError(
-            f"index name {show_value(index)} must be in lower case, without {excluded}"
+            f"index name {show_value(index)} must be in lower case: {show_value(index.lower())}"
         )
     if len(index.encode()) > MAX_BYTES:
         raise UsageError(

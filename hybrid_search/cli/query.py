@@ -134,7 +134,7 @@ def best_spans(
 def _answers(client: Client, file: Path, choice: SpanOptions) -> Iterator[dict[str, Any]]:
     """Yield each line of `file` as a dict, with its spans added."""
     if not file.is_file():
-        raise UsageError(f"file {file} does not exist")
+        raise UsageError(f"file {file} does not exist: check the name")
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():

@@ -32,7 +32,10 @@ def describe(error: Any, arguments: Sequence[str]) -> str:
         text = words[:1].lower() + re.sub(r"'(-[\w-]+)'", r"\1", words[1:])
         if text.startswith("missing") and error.ctx and error.ctx.command.name in COMMANDS:
             text += f": as in hybrid-search {list_examples(error.ctx.command.name)[0]}"
-    return f"{text} (see {error.ctx.command_path} --help)" if error.ctx else text
+    if error.ctx:
+        return f"{text} (see {error.ctx.command_path} --help)"
+    command = arguments[0] if arguments and arguments[0] in COMMANDS else ""
+    return f"{text} (see hybrid-search {command} --help)" if command else text
 
 
 def suggest(word: str, known_words: Iterable[str]) -> str:

@@ -39,6 +39,10 @@ WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
         "no such command quer: did you mean query? (see hybrid-search --help)",
     ),
     "a command unlike any other": (["zzz"], "no such command zzz (see hybrid-search --help)"),
+    "what others call a command, misspelt": (
+        ["serach", "x"],
+        "no such command serach: did you mean query? (see hybrid-search --help)",
+    ),
     "a missing argument": (
         ["query"],
         "missing argument 'phrase': as in hybrid-search query \"refund request\" --index calls",
@@ -112,7 +116,10 @@ WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
         ["ingest", "--follow", __file__],
         f"--follow is {__file__!r}, a file: name a folder {see_help('ingest')}",
     ),
-    "an option without its value": (["query", "x", "--alpha"], "option --alpha requires an "),
+    "an option without its value": (
+        ["query", "x", "--alpha"],
+        f"option --alpha requires an argument {HELP}",
+    ),
     "a bad number": (["query", "x", "--alpha", "much"], "--alpha is 'much': "),
     "a number that is a word": (
         ["query", "x", "--size", "abc"],

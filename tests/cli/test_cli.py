@@ -263,13 +263,17 @@ ERRORS: dict[str, tuple[list[str], str]] = {
         ["query", "x", "--url", "ftp://host"],
         "unknown URL scheme 'ftp': use embedded:",
     ),
+    "a host without a scheme": (
+        ["query", "x", "--url", "localhost:9200"],
+        "the URL of a server begins with a scheme, as in https://localhost:PORT",
+    ),
     "no folder in the URL": (["query", "x", "--url", "embedded:"], "embedded: needs a folder"),
     "a missing source": (["ingest", "nowhere.jsonl"], "source nowhere.jsonl does not exist"),
     "an empty folder as source": (["ingest", "."], "source . is a folder without files"),
     "a missing index": (["query", "x", "--index", "nope"], "there is no index 'nope' in "),
     "an index name in capitals": (
         ["query", "x", "--index", "Calls"],
-        "index name 'Calls' must be in lower case",
+        "index name 'Calls' must be in lower case: 'calls'",
     ),
     "a path as index name": (
         ["ingest", "--index", "../calls"],

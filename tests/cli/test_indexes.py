@@ -120,6 +120,12 @@ def test_a_login_that_may_not_ask_for_the_size_is_told_so_and_a_wrong_one_is_ref
             client.describe("calls")
 
 
+def test_the_wrong_engine_in_a_url_is_told_before_the_columns_that_its_index_lacks() -> None:
+    with ScriptedServer(FakeCluster("opensearch")) as server:
+        result = invoke_cli("query", "refund", "--url", f"elasticsearch+{server.url}")
+        assert "is opensearch 3.5.0, but the URL says elasticsearch: begin" in result.error
+
+
 @pytest.mark.usefixtures("_store")
 def test_a_document_is_shown_with_its_metadata_its_speakers_and_their_times() -> None:
     assert invoke_cli("show", "call-17").stdout.splitlines() == [
@@ -191,6 +197,19 @@ def test_a_speaker_that_nobody_is_is_told_once(
     (line,) = [*result.stderr.splitlines(), *caplog.messages]
     assert expected in line
     assert "0 of 0 hits" in result.stdout
+
+
+@pytest.mark.usefixtures("_store")
+def test_words_that_no_document_has_are_told_where_words_alone_count(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    result = invoke_cli("query", "xyzzy", "--alpha", "0")
+    assert (result.status, result.stdout) == (0, "0 of 0 hits\n")
+    (line,) = caplog.messages
+    assert line == (
+        "no document has a word of 'xyzzy', and alpha 0 is BM25 only: "
+        "a larger alpha finds what means the same"
+    )
 
 
 @pytest.mark.usefixtures("_store")
