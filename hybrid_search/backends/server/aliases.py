@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -129,11 +128,9 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
     properties = mapping.get("properties", {})
     columns = mappings.list_columns(server.engine)
     if missing := columns.difference(mappings.name_columns(properties)):
-        with suppress(AccessError):  # who may not ask is told what is missing
-            server.version  # noqa: B018 (an index of the other engine has other columns)
         raise IndexStoreError(
             f"index {name!r} on {server} lacks {name_lists.list_names(sorted(missing))} in its "
-            "mapping: ingest again into a new index"
+            f"mapping, which an index of {server.engine} has: ingest again into a new index"
         )
     return _describe(server, name, alias, spec, meta.get("options", {}), properties)
 
