@@ -64,7 +64,7 @@ from hybrid_search.credentials import (
     refuse_secrets,
 )
 from hybrid_search.errors import UsageError
-from hybrid_search.parameters import Parameter, complete
+from hybrid_search.parameters import Parameter, check_text, complete
 
 DEFAULT_INDEX = "calls"
 DEFAULT_POLICY = "5/1"
@@ -186,6 +186,8 @@ def settings(url: str | None = None, **options: Unpack[ConnectOptions]) -> Setti
 
     Raises UsageError if the URL holds a secret, or a variable is invalid or contradicts another.
     """
+    if url is not None:
+        check_text("url", url)
     url = url or _read("URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
     refuse_secrets(url)
     values = complete(ConnectOptions, options, "hybrid_search.connect")

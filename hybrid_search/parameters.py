@@ -59,6 +59,7 @@ class Parameter:
         check: A further check, of each value if there may be several.
         example: A value as somebody would give it.
         see: The section of docs/query.md about it.
+        narrows: Whether it leaves out hits, and so may be why there are none.
         panel: The panel of the command line's help; empty for the first.
         value: What the help calls its value; by default that says its type.
         option: Its option, if that is not named like it.
@@ -75,6 +76,7 @@ class Parameter:
     check: Callable[[str, Any], None] | None = None
     example: Any = None
     see: str = ""
+    narrows: bool = False
     panel: str = ""
     value: str | None = None
     option: str | None = None
@@ -198,7 +200,9 @@ def complete(table: Any, options: Mapping[str, Any], function: str) -> dict[str,
     parameters = read_table(table)
     for name in options.keys() - parameters.keys():
         hint = hint_name(name, list(parameters))
-        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}: {hint}")
+        raise TypeError(
+            f"{function}() got an unexpected keyword argument {show_value(name)}: {hint}"
+        )
     return {
         name: parameter.convert(options.get(name, parameter.default))
         for name, parameter in parameters.items()

@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,12 @@ def format_in_all_ways(value: object) -> list[str]:
 def set_variables(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(f"HYBRID_SEARCH_{name}", value)
+
+
+@pytest.mark.parametrize("url", [5, 0, Path("store"), b"memory:"])
+def test_a_url_that_is_no_text_is_refused_by_its_value(url: Any) -> None:
+    with pytest.raises(UsageError, match=r"^url is .*: it must be a string"):
+        hybrid_search.connect(url)
 
 
 def write_secret(tmp_path: Path, text: str, mode: int = 0o600) -> str:

@@ -16,6 +16,7 @@ from benchmarks.faults.commands import CommandReport, run_command, use_tiny_enco
 from benchmarks.faults.examination import Judge, describe_difference
 from benchmarks.faults.scene import Scene
 from benchmarks.faults.trial import LOST, SILENT, Outcome, Trial
+from hybrid_search.backends.server.dialects import DIALECTS
 from hybrid_search.backends.server.transport import retry
 from tests.helpers import bad_answers
 from tests.helpers.bad_answers.wrong_fields import PLAUSIBLE
@@ -29,7 +30,7 @@ STAGES = {
 }
 """The stages of each command whose answers are tried."""
 
-ENGINES = ("opensearch", "elasticsearch")
+ENGINES = tuple(DIALECTS)
 SHORT_COUNT = 12
 
 SETTINGS = {"HYBRID_SEARCH_TIMEOUT": "1", "HYBRID_SEARCH_PATIENCE": "1"}
@@ -49,7 +50,7 @@ class Answers:
     def list_trials(self, seed: int, full: bool) -> Sequence[Trial]:
         """Return every kind at every stage; those that only one engine meets are one trial."""
         trials = [
-            Trial("answers", f"{command}, {stage}", f"{ENGINES[number % 2]}:{kind}")
+            Trial("answers", f"{command}, {stage}", f"{_choose_engine(number)}:{kind}")
             for command, stages in STAGES.items()
             for stage in stages
             for number, kind in enumerate(bad_answers.list_kinds(stage), len(stage))
@@ -104,6 +105,10 @@ class Answers:
         }[command]
         with use_tiny_encoder():
             return run_command(command, "--url", url, "--index", "calls", *arguments)
+
+
+def _choose_engine(number: int) -> str:
+    return ENGINES[number % len(ENGINES)]
 
 
 def _judge(

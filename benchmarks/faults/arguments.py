@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from hybrid_search.parameters import Parameter
+from hybrid_search.search.query import PARAMETERS
+
 NASTY: Sequence[Any] = (
     None,
     True,
@@ -80,7 +83,18 @@ NASTY: Sequence[Any] = (
     ...,
 )
 
+
+def list_allowed(parameter: Parameter) -> list[Any]:
+    """Return values of a parameter that its table allows: choices, else default, ends, example."""
+    if parameter.choices or parameter.kind is bool:
+        return [*(parameter.choices or (False, True))]
+    ends = [end for end in parameter.limits or () if math.isfinite(end)]
+    example = [] if parameter.example is None else [parameter.example]
+    return [parameter.default, *ends, *example]
+
+
 GOOD: dict[str, Sequence[Any]] = {
+    **{name: list_allowed(parameter) for name, parameter in PARAMETERS.items()},
     "phrase": (
         "refund request",
         "the",
@@ -105,20 +119,19 @@ GOOD: dict[str, Sequence[Any]] = {
         {"id": "bank-001"},
         {"sector": {"gte": "b", "lt": "c"}},
     ),
-    "fusion": ("calibrated", "min_max", "l2", "z_score", "rrf"),
     "context": (None, "I want a refund request for the San José card"),
     "min_score": (None, 0, 0.5, -1, 2),
     "group_by": ("document", "passage", "sector"),
-    "spans_by": ("score", "cosine"),
-    "refine": (None, "isolate"),
     "feedback": (0, 1, 10, 100),
-    "explain": (False, True),
-    "highlight": (False, True),
     "sort": (None, "sector", "-sector"),
     "facets": ((), "sector", ["sector"], ("sector",)),
-    "facets_over": ("window", "matches"),
+    "speaker": ((), "customer", ["customer", "agent"]),
+    "not_": ((), "have not received a refund"),
 }
-"""For each parameter of a query, and for its phrase, values that are right or may be."""
+"""For each parameter of a query, and for its phrase, values that are right or may be.
+
+Written out where others tell more than those of the table.
+"""
 
 BAD_WHERE: Sequence[Any] = (
     {"sector": None},

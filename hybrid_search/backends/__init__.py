@@ -21,7 +21,7 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server.dialects import SCHEMES
 from hybrid_search.credentials import Access
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import SHOWN, UsageError, show_value
 
 if TYPE_CHECKING:
     from hybrid_search.backends.server.backend import ServerBackend
@@ -74,8 +74,14 @@ def open_backend(url: str, access: Access = ANONYMOUS) -> Backend:
     """
     scheme, _, location = url.partition(":")
     if scheme not in BACKENDS:
+        if location[:1].isdecimal():  # a port
+            raise UsageError(
+                f"the URL of a server begins with a scheme, as in https://{scheme[:SHOWN]}:PORT"
+            )
         schemes = ", ".join(f"{name}:" for name in BACKENDS)
-        raise UsageError(f"unknown URL scheme {scheme!r}: use {schemes} (as in embedded:PATH)")
+        raise UsageError(
+            f"unknown URL scheme {show_value(scheme)}: use {schemes} (as in embedded:PATH)"
+        )
     return BACKENDS[scheme](location, scheme, access)
 
 

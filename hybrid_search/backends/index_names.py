@@ -6,7 +6,7 @@ its own name.
 
 from __future__ import annotations
 
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import UsageError, show_value
 
 _FORBIDDEN = set('\\/*?"<>|,#: ')
 MAX_BYTES = 200
@@ -21,10 +21,16 @@ def check_index_name(index: str) -> str:
     """
     forbidden = sorted(_FORBIDDEN & set(index))
     if not index or index in (".", "..") or index[0] in "-_+.":
-        raise UsageError(f"index name {index!r} must begin with a lower-case letter or a digit")
-    if forbidden or index != index.lower() or not index.isprintable():
+        raise UsageError(
+            f"index name {show_value(index)} must begin with a lower-case letter or a digit"
+        )
+    if forbidden or not index.isprintable():
         excluded = repr("".join(forbidden)) if forbidden else "control characters"
-        raise UsageError(f"index name {index!r} must be in lower case, without {excluded}")
+        raise UsageError(f"index name {show_value(index)} must be without {excluded}")
+    if index != index.lower():
+        raise UsageError(
+            f"index name {show_value(index)} must be in lower case: {show_value(index.lower())}"
+        )
     if len(index.encode()) > MAX_BYTES:
         raise UsageError(
             f"index name {index[:20]!r}... has {len(index.encode())} bytes, "

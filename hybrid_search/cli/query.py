@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from hybrid_search.search.result import Result
 
 FORMATS = ("text", "json", "jsonl", "csv")
-NARROWING = ("where", "speaker", "not_", "min_score", "min_probability")
-"""The parameters that exclude hits."""
 
 
 def query(
@@ -73,14 +71,14 @@ def _choose_format(name: str, as_json: bool) -> str:
 
 
 def _list_narrowing(given: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the options that exclude hits, as given."""
-    for name in NARROWING:
+    """Yield the options that leave out hits, as given."""
+    for name, parameter in PARAMETERS.items():
         values = given[name]
-        option = PARAMETERS[name].option_name
-        for value in (
-            values if isinstance(values, Sequence) else () if values is None else (values,)
-        ):
-            yield f"{option} {shlex.quote(f'{value:g}' if isinstance(value, float) else value)}"
+        if not parameter.narrows or values in (None, parameter.default):
+            continue
+        for value in values if isinstance(values, list | tuple) else (values,):
+            shown = f"{value:g}" if isinstance(value, float) else str(value)
+            yield f"{parameter.option_name} {shlex.quote(shown)}"
 
 
 def _write_result(result: Result, form: str) -> None:
@@ -136,7 +134,7 @@ def best_spans(
 def _answers(client: Client, file: Path, choice: SpanOptions) -> Iterator[dict[str, Any]]:
     """Yield each line of `file` as a dict, with its spans added."""
     if not file.is_file():
-        raise UsageError(f"file {file} does not exist")
+        raise UsageError(f"file {file} does not exist: check the name")
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from hybrid_search.cli.commands import COMMANDS, list_examples
-from hybrid_search.errors import put_plainly
+from hybrid_search.errors import put_plainly, show_value
 from hybrid_search.text.near_names import find_near_name
 
 LIMITS = ("--limit", "--size", "--head", "-n")
@@ -32,7 +32,10 @@ def describe(error: Any, arguments: Sequence[str]) -> str:
         text = words[:1].lower() + re.sub(r"'(-[\w-]+)'", r"\1", words[1:])
         if text.startswith("missing") and error.ctx and error.ctx.command.name in COMMANDS:
             text += f": as in hybrid-search {list_examples(error.ctx.command.name)[0]}"
-    return f"{text} (see {error.ctx.command_path} --help)" if error.ctx else text
+    if error.ctx:
+        return f"{text} (see {error.ctx.command_path} --help)"
+    command = arguments[0] if arguments and arguments[0] in COMMANDS else ""
+    return f"{text} (see hybrid-search {command} --help)" if command else text
 
 
 def suggest(word: str, known_words: Iterable[str]) -> str:
@@ -52,7 +55,7 @@ def _find_value(error: Any, arguments: Sequence[str]) -> str:
     for name in getattr(getattr(error, "param", None), "opts", ()):
         for argument, following in pairwise([*arguments, ""]):
             if argument == name and following:
-                return f"{name} is {following!r}"
+                return f"{name} is {show_value(following)}"
             if argument.startswith(f"{name}="):
-                return f"{name} is {argument.removeprefix(f'{name}=')!r}"
+                return f"{name} is {show_value(argument.removeprefix(f'{name}='))}"
     return ""

@@ -21,7 +21,6 @@ from hybrid_search.client.encoders import ClientEncoders
 from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY, DEFAULT_SAMPLE, Settings
 from hybrid_search.discover.options import DiscoverOptions, SimilarOptions
 from hybrid_search.encoder import Encoder
-from hybrid_search.encoder.base import span_prior
 from hybrid_search.errors import IndexMissingError, InputError, UsageError
 from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.options import (
@@ -34,7 +33,7 @@ from hybrid_search.ingest.options import (
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.parameters import check_phrase, check_text, complete, expand_options
 from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
-from hybrid_search.search.calibration import SCORE, Calibration
+from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.document_view import DocumentView
 from hybrid_search.search.hit import Span
 from hybrid_search.search.query import PARAMETERS, DocumentOptions, Query, QueryOptions, SpanOptions
@@ -176,18 +175,14 @@ class Client:
         """
         check_phrase("phrase", phrase)
         values = complete(SpanOptions, options, "hybrid_search.best_spans")
-        document, speaker = _build_document(text), values["speaker"]
-        if speaker and not any(turn.speaker for turn in document.turns):
+        k = values.pop("k")
+        document, query = _build_document(text), Query(phrase, **values)
+        if query.speaker and not any(turn.speaker for turn in document.turns):
             raise UsageError(
-                f"speaker is {speaker[0]!r}, but the text has no speakers: give turns with a "
+                f"speaker is {query.speaker[0]!r}, but the text has no speakers: give turns with a "
                 "speaker"
             )
-        encoder = self.encoder
-        prior = span_prior(encoder) if values["spans_by"] == SCORE else None
-        span_filter = span_search.build_span_filter(encoder, speaker, values["not_"])
-        return span_search.best_spans(
-            encoder, phrase, document, values["k"], values["context"], prior, span_filter
-        )
+        return span_search.search_document(self.encoder, query, document, k)
 
     def phrase_similarity(
         self, a: str, b: str, *, context1: str | None = None, context2: str | None = None

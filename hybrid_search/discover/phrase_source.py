@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hybrid_search.discover.types import Occurrence
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import UsageError, show_value
 from hybrid_search.parameters import check_phrase
+from hybrid_search.text.name_lists import list_names
 from hybrid_search.topics.match import Match
 
 PhraseSource: TypeAlias = "str | Path | Iterable[str] | Iterable[Match]"
@@ -74,12 +75,13 @@ def _check(
         raise UsageError(f"{name} has both phrases and matches: give only one of the two")
     if phrases and topic is not None:
         raise UsageError(
-            f"{name} has phrases, which belong to no topic, and the topic is {topic!r}: leave it "
-            "out, or name a file of matches, which ends in .jsonl"
+            f"{name} has phrases, which belong to no topic, and the topic is {show_value(topic)}: "
+            "leave it out, or name a file of matches, which ends in .jsonl"
         )
     if topics and not mentions:
         raise UsageError(
-            f"{name} has no match of topic {topic!r}: its topics are {', '.join(sorted(topics))}"
+            f"{name} has no match of topic {show_value(topic)}: its topics are "
+            f"{list_names(sorted(topics), topic or '')}"
         )
     if not phrases and not mentions:
         raise UsageError(f"{name} has no phrase and no match: there is nothing to put into groups")

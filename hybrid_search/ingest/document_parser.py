@@ -24,7 +24,7 @@ from pydantic import (
 
 from hybrid_search.backends.index_head import settings_digest
 from hybrid_search.backends.types import IndexSpec
-from hybrid_search.errors import InputError, put_plainly
+from hybrid_search.errors import InputError, put_plainly, show_value
 from hybrid_search.ingest import column_names
 from hybrid_search.ingest.cleaning import NOTHING, Cleaning
 from hybrid_search.text.filters import leaves
@@ -236,7 +236,9 @@ def _load_object(data: bytes) -> dict[str, Any]:
 def _check_numbers(value: Any, name: str) -> None:
     """Raise InputError for an infinite number at any depth."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"{name!r:.80} is infinite, which JSON cannot hold: give a finite number")
+        raise InputError(
+            f"{show_value(name)} is infinite, which JSON cannot hold: give a finite number"
+        )
     for key, item in value.items() if isinstance(value, dict) else ():
         _check_numbers(item, f"{name}.{key}".lstrip("."))
     for item in value if isinstance(value, list) else ():
@@ -289,7 +291,7 @@ def build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise InputError(f"the key {key!r:.80} stands twice in one object: keep one of them")
+        raise InputError(f"the key {show_value(key)} stands twice in one object: keep one of them")
     return fields
 
 

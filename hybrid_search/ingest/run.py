@@ -122,7 +122,9 @@ def _follow_folder(
 
     with shutdown.stop_on_signals() as stop_event:
         logs.log_or_print(f"watching {folder} for files, until SIGTERM or Ctrl-C")
-        return follow(inbox, ingest_file, stop_event.is_set, _log_file)
+        summary = follow(inbox, ingest_file, stop_event.is_set, _log_file)
+    summary.stopped = stop_event.is_set()
+    return summary
 
 
 def _log_file(destination: Path, summary: Summary) -> None:

@@ -2,8 +2,8 @@
 
 Input: a `Query`, an encoder and a backend. Output: a `Result` of `Hit`s.
 
-Modules in reading order: `query` (parameters and defaults), `parameters` (validation of their
-values), `pipeline` (all stages in their order), `phrase_vector` (a phrase to its vector),
+Modules in reading order: `query` (parameters, their defaults and limits), `pipeline` (all stages in
+their order), `phrase_vector` (a phrase to its vector),
 `candidates` (retrieve, complete both scores, fuse), `feedback` (a second search with the best spans
 of the first), `fusion` (a package with one module per fusion), `calibration` (the score maps of the
 default fusion), `contents` (one fetch of texts and metadata), `facets` (sort and count),
@@ -13,6 +13,5 @@ as a table), `result` (the whole answer), `damage` (warnings about skipped passa
 nothing was found). `types` has the frozen types that pass between these stages. `span_search`
 answers without an index, and `open_document` makes a `document_view` of one whole document.
 
-To add a parameter, add it to both `Query` and `QueryOptions` in `query.py`; a test then fails until
-the docstring and the command line have it. A new fusion goes into `fusion`.
+CONTRIBUTING.md says where a new parameter and a new fusion go.
 """

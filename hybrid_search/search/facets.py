@@ -13,7 +13,7 @@ from typing import Any
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import FACETS, Request
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import UsageError, show_value
 from hybrid_search.search.contents import Contents, one_group_by_document
 from hybrid_search.search.query import Query
 from hybrid_search.search.types import Group
@@ -35,7 +35,7 @@ def check(query: Query, fields: Mapping[str, str]) -> None:
 def _check_field(name: str, allowed: Sequence[str]) -> None:
     if name not in allowed:
         raise UsageError(
-            f"cannot sort, group or count by {name!r}: the index has no such field. "
+            f"cannot sort, group or count by {show_value(name)}: the index has no such field. "
             f"Its fields: {list_names(allowed, name)}"
         )
 

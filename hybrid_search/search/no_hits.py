@@ -29,12 +29,12 @@ SAMPLED_PASSAGES = 100
 def explain_no_hits(
     backend: Backend, query: Query, request: Request, fields: Mapping[str, str]
 ) -> list[str]:
-    """Return and log reasons, other than the phrase, why no document was found.
+    """Return and log reasons why no document was found.
 
     Raises UsageError for a value that neither has its field's type nor occurs in a document.
 
     Returns:
-        Sentences; empty if the phrase is the reason.
+        Sentences; empty if no document is similar to the phrase.
     """
     of_all_speakers = replace(request, span_filter=None)
     explanations = list(_explain(backend, query, of_all_speakers, fields))
@@ -70,11 +70,21 @@ def _explain(
             else str(next(iter(list_alternatives(criterion)), ""))
         )
         yield (
-            f"no document fulfils {name!r}: {show_value(criterion)}. "
-            f"Values of {name!r} are {list_names(values, example)}"
+            f"no document fulfils {show_value(name)}: {show_value(criterion)}. "
+            f"Values of {show_value(name)} are {list_names(values, example)}"
         )
     if not unmatched and not _find_passages(backend, query.index, request, request.conditions):
         yield f"no document fulfils all of where together: {show_value(dict(where))}"
+    if query.alpha == 0 and len(query.phrases) == 1 and not _has_words(backend, query, request):
+        yield (
+            f"no document has a word of {show_value(query.phrases[0])}, and alpha 0 is BM25 only: "
+            "a larger alpha finds what means the same"
+        )
+
+
+def _has_words(backend: Backend, query: Query, request: Request) -> bool:
+    """Return whether any document of the index has a word of the phrase."""
+    return bool(backend.find_candidates(query.index, replace(request, conditions=())).lexical)
 
 
 def _find_passages(
@@ -117,8 +127,8 @@ def _check_type(name: str, criterion: object, fields: Mapping[str, str]) -> None
     for value in list_alternatives(criterion):
         if isinstance(value, str) and read_period(value) is None:
             raise UsageError(
-                f"cannot filter {name!r} by {show_value(value)}: the field has dates, and no "
-                "document has this text there. Give a date or a time, as 2026-03-31"
+                f"cannot filter {show_value(name)} by {show_value(value)}: the field has dates, "
+                "and no document has this text there. Give a date or a time, as 2026-03-31"
             )
 
 

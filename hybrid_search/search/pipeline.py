@@ -183,7 +183,7 @@ def build_requests(
     """Return one request per phrase of `query`, for an index with these fields."""
     vectors = phrase_vector.query_vectors(encoder, phrases, query.context)
     conditions = compile_where(query.where, fields)
-    span_filter = build_span_filter(encoder, query.speaker, query.not_)
+    span_filter = build_span_filter(encoder, query)
     return [
         Request(
             phrase,

@@ -1,7 +1,8 @@
 """The parameters of a query: `QueryOptions` is the table, `Query` one query, validated.
 
 Signatures, the command line, HTTP, the tools for agents and the tables of the documentation are
-made from `QueryOptions`. A new parameter is a field there, and one in `Query`.
+made from `QueryOptions`. A new parameter is a field there, and its name in `Query`: Python takes
+the types of keyword arguments from a TypedDict alone, and makes no attributes of one.
 
 The package imports this module at once, so it must not import anything heavy.
 """
@@ -40,7 +41,11 @@ WINDOW, MAX_SIZE = WINDOWS[0], WINDOWS[-1]
 DOCUMENT_SPANS = 10
 """Default number of spans listed for an opened document."""
 
-DEFAULT_FUSION = "calibrated"
+FUSION_NAMES = ("calibrated", "min_max", "l2", "z_score", "rrf")
+"""The names of the fusions in `hybrid_search.search.fusion`, which loads numpy; the default first.
+"""
+
+DEFAULT_FUSION = FUSION_NAMES[0]
 DOCUMENT, PASSAGE = "document", "passage"
 """What hits are, unless they are grouped by a metadata field."""
 
@@ -77,14 +82,15 @@ class QueryOptions(TypedDict, total=False):
             check=lambda _, value: check_where(value),
             example={"sector": "bank"},
             see="conditions",
+            narrows=True,
         ),
     ]
     fusion: Annotated[
         str,
         Parameter(
-            "How the two scores become one: calibrated, min_max, l2, z_score or rrf.",
+            f"How the two scores become one: {', '.join(FUSION_NAMES[:-1])} or {FUSION_NAMES[-1]}.",
             default=DEFAULT_FUSION,
-            choices=(DEFAULT_FUSION, "min_max", "l2", "z_score", "rrf"),
+            choices=FUSION_NAMES,
             panel=ASKING,
         ),
     ]
@@ -118,7 +124,8 @@ class QueryOptions(TypedDict, total=False):
         ),
     ]
     min_score: Annotated[
-        float | None, Parameter("Leave out hits with a lower fused score.", panel=ASKING)
+        float | None,
+        Parameter("Leave out hits with a lower fused score.", narrows=True, panel=ASKING),
     ]
     min_probability: Annotated[
         float | None,
@@ -128,6 +135,7 @@ class QueryOptions(TypedDict, total=False):
             "mine have.",
             limits=(0, 1),
             see="probabilities",
+            narrows=True,
             panel=ASKING,
         ),
     ]
@@ -228,6 +236,7 @@ class QueryOptions(TypedDict, total=False):
             check=check_speaker,
             example="customer",
             see="whose-spans-and-which-count",
+            narrows=True,
         ),
     ]
     not_: Annotated[
@@ -239,6 +248,7 @@ class QueryOptions(TypedDict, total=False):
             longest=MAX_PHRASE,
             check=check_phrase,
             see="whose-spans-and-which-count",
+            narrows=True,
             value="PHRASE",
             option="--not",
         ),

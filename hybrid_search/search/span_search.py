@@ -9,10 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from hybrid_search import parameters
-from hybrid_search.encoder.base import Encoder
+from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.encoder.passage_codes import encode_passages
+from hybrid_search.search.calibration import SCORE
 from hybrid_search.search.hit import Span
 from hybrid_search.search.phrase_vector import query_vector, query_vectors
+from hybrid_search.search.query import Query
 from hybrid_search.search.types import PassageSpans, Place
 from hybrid_search.text import passages, spans
 from hybrid_search.text.best_passages import best_passages
@@ -22,6 +24,14 @@ from hybrid_search.text.types import Document, Turn, list_turns
 
 ENCODE_PASSAGES = 64
 """Number of passages encoded together: enough to sort by length, with bounded memory."""
+
+
+def search_document(encoder: Encoder, query: Query, document: Document, k: int) -> list[Span]:
+    """Return the `k` best spans of a document that count for `query`, best first."""
+    prior = span_prior(encoder) if query.spans_by == SCORE else None
+    span_filter = build_span_filter(encoder, query)
+    (phrase,) = query.phrases
+    return best_spans(encoder, phrase, document, k, query.context, prior, span_filter)
 
 
 def best_spans(
@@ -69,16 +79,11 @@ def build_document(text: str | Document) -> Document:
     return Document("", text, (Turn(text),))
 
 
-def build_span_filter(
-    encoder: Encoder, speakers: Sequence[str], not_phrases: Sequence[str]
-) -> SpanFilter | None:
-    """Return a filter for spans of `speakers` that are nearer to a phrase than to `not_phrases`.
-
-    Returns None if both are empty: then all spans count.
-    """
-    if not speakers and not not_phrases:
+def build_span_filter(encoder: Encoder, query: Query) -> SpanFilter | None:
+    """Return a filter for the spans that count for `query`, None if all do."""
+    if not query.speaker and not query.not_:
         return None
-    return SpanFilter(tuple(speakers), query_vectors(encoder, not_phrases))
+    return SpanFilter(query.speaker, query_vectors(encoder, query.not_))
 
 
 def _build_span(document: Document, place: Place) -> Span:

@@ -104,12 +104,12 @@ def _check_comparisons(name: str, comparisons: Mapping[str, Any]) -> None:
     allowed = (*RANGES, NOT_EQUAL, EXISTS)
     unknown = sorted(str(comparison) for comparison in comparisons if comparison not in allowed)
     if unknown or not comparisons:
-        names = ", ".join(unknown) or "an empty range"
-        raise UsageError(f"cannot filter {name!r} by {names}: use {', '.join(allowed)}")
+        names = list_names(unknown) if unknown else "an empty range"
+        raise UsageError(f"cannot filter {show_value(name)} by {names}: use {', '.join(allowed)}")
     exists = comparisons.get(EXISTS, True)
     if not isinstance(exists, bool):
         raise UsageError(
-            f"cannot filter {name!r} by exists {show_value(exists)}: give true or false"
+            f"cannot filter {show_value(name)} by exists {show_value(exists)}: give true or false"
         )
 
 
@@ -151,7 +151,7 @@ def _find_kind(name: str, fields: Mapping[str, str]) -> str:
     if kind == "object":
         usable = sorted(field for field, type_ in fields.items() if type_ != "object")
         raise UsageError(
-            f"cannot filter on {name!r}: the index has no such field. "
+            f"cannot filter on {show_value(name)}: the index has no such field. "
             f"Its fields: {list_names(usable, name)}"
         )
     return kind
@@ -221,8 +221,8 @@ def _convert_time(name: str, key: str, bound: Any) -> tuple[str, int]:
     period = read_period(bound) if isinstance(bound, str) else None
     if period is None:
         raise UsageError(
-            f"cannot compare the dates of {name!r} with {show_value(bound)}: give a date or a "
-            "time, as 2026-03-31 or 2026-03-31T10:00Z"
+            f"cannot compare the dates of {show_value(name)} with {show_value(bound)}: give a date "
+            "or a time, as 2026-03-31 or 2026-03-31T10:00Z"
         )
     start, end = period
     return {"gte": ("gte", start), "gt": ("gte", end), "lt": ("lt", start), "lte": ("lt", end)}[key]
@@ -233,7 +233,7 @@ def _check_text_bound(name: str, bound: Any) -> None:
     is_date = isinstance(bound, str) and read_period(bound) is not None
     if is_date or (isinstance(bound, str) and read_number(bound) is not None):
         raise UsageError(
-            f"cannot compare {name!r} with {show_value(bound)}: no document has a "
+            f"cannot compare {show_value(name)} with {show_value(bound)}: no document has a "
             f"{'date' if is_date else 'number'} there (a date is written as 2026-03-31)"
         )
 
@@ -258,7 +258,8 @@ def _convert_value(name: str, value: Any, kind: str) -> Scalar:
             except (TypeError, ValueError, OverflowError):
                 continue
     raise UsageError(
-        f"cannot filter {name!r} by {show_value(value)}: the field is a {kind}, so give a {kind}"
+        f"cannot filter {show_value(name)} by {show_value(value)}: the field is a {kind}, so give "
+        f"a {kind}"
     )
 
 
@@ -304,11 +305,11 @@ def new_fields(
         if wider_kind is None:
             user = find_user(name, existing_kind) if find_user and name not in new else ""
             if user is not None or not can_free:
-                example = f", as in document {user!r}" if user else ""
+                example = f", as in document {show_value(user)}" if user else ""
                 remedy = "" if user or can_free else REINDEX
                 raise InputError(
-                    f"metadata field {name!r} is a {kind} here and a {existing_kind} in the index"
-                    f"{example}: give it one type, or another name{remedy}"
+                    f"metadata field {show_value(name)} is a {kind} here and a {existing_kind} "
+                    f"in the index{example}: give it one type, or another name{remedy}"
                 )
         if name not in existing_fields or existing_kind != wider_kind:
             new[name] = wider_kind or kind
@@ -361,7 +362,7 @@ def _parents(name: str, key: str) -> Iterator[str]:
     steps = key.split(".")
     if not all(step.strip() for step in steps):
         raise InputError(
-            f"metadata field {name!r} has an empty name or an empty step between dots: "
+            f"metadata field {show_value(name)} has an empty name or an empty step between dots: "
             "servers cannot hold it. Give it another name"
         )
     return (".".join(steps[:number]) for number in range(1, len(steps)))
@@ -372,13 +373,14 @@ def _kind(name: str, value: Any) -> str:
         return "boolean"
     if isinstance(value, int) and not -INTEGER_LIMIT <= value < INTEGER_LIMIT:
         raise InputError(
-            f"metadata field {name!r} does not fit into an integer of 64 bits: give it as a string",
+            f"metadata field {show_value(name)} does not fit into an integer of 64 bits: "
+            "give it as a string",
             f"it is {value}",
         )
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(
-            f"metadata field {name!r} is infinite or not a number, which JSON cannot hold: "
-            "give a finite number",
+            f"metadata field {show_value(name)} is infinite or not a number, which JSON cannot "
+            "hold: give a finite number",
             f"it is {value}",
         )
     if isinstance(value, (int, float)):
@@ -386,6 +388,6 @@ def _kind(name: str, value: Any) -> str:
     if isinstance(value, str):
         return read_value(value)[0]
     raise InputError(
-        f"metadata field {name!r} holds a list inside a list: "
+        f"metadata field {show_value(name)} holds a list inside a list: "
         "give a list of plain values, or an object"
     )

@@ -10,6 +10,9 @@ SIMILARITY = 0.65
 not for "token_file" (0.63). From 0 to 1, as `difflib` measures it.
 """
 
+SYNONYM_SIMILARITY = 0.8
+"""The same for a misspelled synonym: "serach" for "search" (0.83)."""
+
 SYNONYMS: tuple[frozenset[str], ...] = tuple(
     frozenset(words.split())
     for words in (
@@ -53,7 +56,13 @@ def find_near_name(name: str, known_names: Sequence[str]) -> str | None:
         if word in group and (meant := [known for known in names_by_word if known in group]):
             return names_by_word[meant[0]]
     spelled = get_close_matches(word, names_by_word, 1, SIMILARITY)
-    return names_by_word[spelled[0]] if spelled else None
+    if spelled:
+        return names_by_word[spelled[0]]
+    synonyms = frozenset[str]().union(
+        *(group for group in SYNONYMS if group & names_by_word.keys())
+    )
+    misspelled = get_close_matches(word, sorted(synonyms), 1, SYNONYM_SIMILARITY)
+    return find_near_name(misspelled[0], known_names) if misspelled else None
 
 
 def hint_name(name: str, known_names: Sequence[str]) -> str:

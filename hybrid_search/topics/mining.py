@@ -20,7 +20,7 @@ import numpy as np
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Position, ScannedPassage
 from hybrid_search.encoder.base import Encoder, span_prior
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import UsageError, show_value
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.search.calibration import COSINE, SCORE, LoadCalibration
 from hybrid_search.search.no_hits import describe_empty_index
@@ -143,7 +143,7 @@ def _compile_conditions(topic: Topic, fields: Mapping[str, str]) -> Sequence[Con
     try:
         return compile_where(topic.where, fields)
     except UsageError as error:
-        raise UsageError(f"topic {topic.name!r}: where: {error}") from error
+        raise UsageError(f"topic {show_value(topic.name)}: where: {error}") from error
 
 
 @dataclass(slots=True, eq=False)

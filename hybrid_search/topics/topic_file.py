@@ -62,7 +62,7 @@ def _check_where(where: dict[Any, Any]) -> Mapping[str, Any]:
     for field, criterion in where.items():
         if isinstance(criterion, list) and not criterion:
             raise ValueError(
-                f"{field!r} has no values, which no document fulfils: give at least one"
+                f"{show_value(field)} has no values, which no document fulfils: give at least one"
             )
     return check_where(where)
 
@@ -244,7 +244,9 @@ def _refuse_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_key(key: str, place: str = "") -> NoReturn:
-    raise ValueError(f"the key {key!r} stands twice in one mapping{place}: keep one of them")
+    raise ValueError(
+        f"the key {show_value(key)} stands twice in one mapping{place}: keep one of them"
+    )
 
 
 def _check_mapping(value: object) -> Mapping[str, Any]:
@@ -274,7 +276,7 @@ def _describe_mistake(place: str, kind: str, value: object, message: str) -> str
     if kind == "extra_forbidden":
         close = get_close_matches(place, KEYS, n=1)
         remedy = f"did you mean {close[0]!r}?" if close else f"the keys are {', '.join(KEYS)}"
-        return f"unknown key {place!r}: {remedy}"
+        return f"unknown key {show_value(place)}: {remedy}"
     if kind == "value_error":  # one of ours
         return f"{place}: {message.removeprefix('Value error, ')}"
     expected = EXPECTATIONS.get(kind, message)
@@ -286,16 +288,19 @@ def _find_contradictions(topics: Sequence[_Topic]) -> Iterator[str]:
     names = Counter(topic.name for topic in topics)
     for name, count in names.items():
         if count > 1:
-            yield f"{count} topics have the name {name!r}: give each its own"
+            yield f"{count} topics have the name {show_value(name)}: give each its own"
     for topic in topics:
         if topic.threshold is not None and topic.precision is not None:
-            yield f"topic {topic.name!r}: threshold and precision are both given: give one of them"
+            yield (
+                f"topic {show_value(topic.name)}: threshold and precision are both given: "
+                "give one of them"
+            )
         denied = {_normalize(phrase) for phrase in topic.not_phrases}
         common = [phrase for phrase in topic.phrases if _normalize(phrase) in denied]
         if common:
             yield (
-                f"topic {topic.name!r}: {min(common)!r} is among its phrases and under not: "
-                "leave it out of one"
+                f"topic {show_value(topic.name)}: {show_value(min(common))} is among its phrases "
+                "and under not: leave it out of one"
             )
 
 

@@ -19,6 +19,7 @@ import pytest
 
 import hybrid_search
 from hybrid_search.backends.server import answers, next_version, request_bodies, writer
+from hybrid_search.backends.server.dialects import DIALECTS
 from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.server.transport.shape import ShapeError
 from hybrid_search.client import Client
@@ -36,7 +37,7 @@ from tests.helpers.fake_server import HttpRequest, RawReply, Reply, ScriptedServ
 
 pytestmark = pytest.mark.faults
 
-ENGINES = ("opensearch", "elasticsearch")
+ENGINES = tuple(DIALECTS)
 BAD_ANSWERS = {name: kind for name, kind in {**ANYWHERE, **HARMLESS}.items() if name not in ENDLESS}
 """The campaign of `make break` tries those that need seconds too."""
 ACCESS = Access(timeout=10.0, patience=0, answer_megabytes=1)

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import cbor2
 import pytest
 
+from hybrid_search.backends.server.dialects import DIALECTS
 from hybrid_search.backends.server.transport import connection, retry
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.base import Server
@@ -38,7 +39,7 @@ from tests.helpers.fake_server import (
     reply_in_turn,
 )
 
-ENGINES = ("opensearch", "elasticsearch")
+ENGINES = tuple(DIALECTS)
 NOBODY = Access(timeout=5.0)
 ADA = Access("ada", Secret("s3cret-pässword"), timeout=5.0)
 ROOT = [{"type": "parsing_exception", "reason": "x"}]
@@ -460,7 +461,7 @@ def test_the_oldest_and_an_unreleased_version_are_taken(number: str) -> None:
 
 
 def test_a_url_that_names_the_other_engine_is_told_so(engine: str) -> None:
-    other_engine = ENGINES[1 - ENGINES.index(engine)]
+    other_engine = ENGINES[ENGINES.index(engine) - 1]
     with (
         ScriptedServer(reply_in_turn(Reply(body=HELLO[other_engine]))) as server,
         pytest.raises(ServerError, match=f"is {other_engine} .*, but the URL says {engine}"),

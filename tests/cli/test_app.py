@@ -29,6 +29,7 @@ WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
         ["query", "x", "--alfa", "1"],
         f"no such option --alfa: did you mean --alpha? {HELP}",
     ),
+    "an option unlike any other": (["query", "x", "--zzz"], f"no such option --zzz {HELP}"),
     "a misspelt option of the program": (
         ["--versoin"],
         "no such option --versoin: did you mean --version? (see hybrid-search --help)",
@@ -36,6 +37,11 @@ WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
     "a misspelt command": (
         ["quer", "x"],
         "no such command quer: did you mean query? (see hybrid-search --help)",
+    ),
+    "a command unlike any other": (["zzz"], "no such command zzz (see hybrid-search --help)"),
+    "what others call a command, misspelt": (
+        ["serach", "x"],
+        "no such command serach: did you mean query? (see hybrid-search --help)",
     ),
     "a missing argument": (
         ["query"],
@@ -51,9 +57,18 @@ WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
         'the phrase has several words: put it in quotes, as in hybrid-search query "refund request"'
         f" {HELP}",
     ),
+    "a phrase without quotes, of another command": (
+        ["similar", "money", "--size", "3", "back", "please"],
+        "the phrase has several words: put it in quotes, as in hybrid-search similar "
+        f'"money back please" {see_help("similar")}',
+    ),
     "what others call --size": (
         ["query", "x", "--limit", "5"],
         f"no such option --limit: did you mean --size? {HELP}",
+    ),
+    "what others call --size, in two words": (
+        ["query", "x", "--top-k=5"],
+        f"no such option --top-k: did you mean --size? {HELP}",
     ),
     "what others call --size, as a letter": (
         ["query", "x", "-n", "5"],
@@ -93,16 +108,24 @@ WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
         ["mine", "--topics", "."],
         f"--topics is '.', a folder: name a file {see_help('mine')}",
     ),
+    "a folder for a file to write": (
+        ["mine", "--topics", "topics.yaml", "--out", "."],
+        f"--out is '.', a folder: name a file {see_help('mine')}",
+    ),
     "a file for a folder": (
         ["ingest", "--follow", __file__],
         f"--follow is {__file__!r}, a file: name a folder {see_help('ingest')}",
     ),
-    "an option without its value": (["query", "x", "--alpha"], "option --alpha requires an "),
+    "an option without its value": (
+        ["query", "x", "--alpha"],
+        f"option --alpha requires an argument {HELP}",
+    ),
     "a bad number": (["query", "x", "--alpha", "much"], "--alpha is 'much': "),
     "a number that is a word": (
         ["query", "x", "--size", "abc"],
         f"--size is 'abc': it must be a whole number {HELP}",
     ),
+    "a bad number behind an equals sign": (["query", "x", "--alpha=much"], "--alpha is 'much': "),
     "a number out of range": (["plan", "--documents", "0"], "--documents is '0': "),
     "a value that is not in the list": (["ingest", "--log-format", "xml"], "--log-format is 'xml'"),
 }

@@ -94,6 +94,16 @@ def test_people_are_shown_the_text_with_the_matching_words_in_it() -> None:
     assert hit["spans"][0]["text"].split()[0] in result.stdout
 
 
+def test_text_that_looks_like_markup_is_shown_as_it_is() -> None:
+    source = write_documents(
+        {"id": "[bold]x", "text": "please [/] refund [red]me[/red] \\[now] :car:"}
+    )
+    invoke_cli("ingest", "--url", "embedded:here", source)
+    result = invoke_cli("query", "refund", "--url", "embedded:here")
+    assert "[bold]x" in result.stdout
+    assert "[please [/] refund] [red]me[/red] \\[now] :car:" in result.stdout
+
+
 def test_on_a_terminal_the_matching_words_are_marked_and_nothing_in_the_text_is_obeyed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -253,8 +263,27 @@ ERRORS: dict[str, tuple[list[str], str]] = {
         ["query", "x", "--url", "ftp://host"],
         "unknown URL scheme 'ftp': use embedded:",
     ),
+    "a host without a scheme": (
+        ["query", "x", "--url", "localhost:9200"],
+        "the URL of a server begins with a scheme, as in https://localhost:PORT",
+    ),
+    "no folder in the URL": (["query", "x", "--url", "embedded:"], "embedded: needs a folder"),
+    "a missing source": (["ingest", "nowhere.jsonl"], "source nowhere.jsonl does not exist"),
+    "an empty folder as source": (["ingest", "."], "source . is a folder without files"),
     "a missing index": (["query", "x", "--index", "nope"], "there is no index 'nope' in "),
+    "an index name in capitals": (
+        ["query", "x", "--index", "Calls"],
+        "index name 'Calls' must be in lower case: 'calls'",
+    ),
+    "a path as index name": (
+        ["ingest", "--index", "../calls"],
+        "index name '../calls' must begin with",
+    ),
     "alpha 2": (["query", "x", "--alpha", "2"], "alpha is 2.0: it must be a number from 0 to 1"),
+    "a huge size": (
+        ["query", "x", "--size", "99999999999999999999"],
+        "size is 99999999999999999999: it must be an integer from 1 to 10,000",
+    ),
     "an unknown field": (
         ["query", "x", "--where", "colour=red"],
         "cannot filter on 'colour': the index has no such field. Its fields: agent, date, id",
@@ -262,6 +291,10 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     "a condition without =": (
         ["query", "x", "--where", "sector"],
         "--where takes KEY=VALUE, also with !=, <, <=, > or >=, and 'sector' is not of that form",
+    ),
+    "a condition without a key": (
+        ["query", "x", "--where", "=bank"],
+        "--where takes KEY=VALUE, also with !=, <, <=, > or >=, and '=bank' is not of that form",
     ),
     "a condition of two kinds": (
         ["query", "x", "--where", "date=2026-03-01", "--where", "date>2026-03-02"],
@@ -279,17 +312,42 @@ ERRORS: dict[str, tuple[list[str], str]] = {
         ["query", "\udcff"],
         "the text holds a lone surrogate, U+DCFF, which UTF-8 cannot encode",
     ),
+    "a folder without a model": (
+        ["query", "x", "--model", "."],
+        ". is not a model folder: encoder.json is missing.",
+    ),
+    "an unknown grouping": (
+        ["query", "x", "--group-by", "call"],
+        "cannot sort, group or count by 'call': the index has no such field. ",
+    ),
     "an unknown device": (
         ["query", "x", "--device", "gpu"],
         "device 'gpu' is not one of auto, cpu, cuda, tensorrt",
+    ),
+    "a blank phrase": (["query", " "], "the phrase is blank (' '): say what to look for"),
+    "a context without the phrase": (
+        ["query", "x", "--context", "y"],
+        "the context 'y' does not contain the phrase 'x'",
+    ),
+    "a malformed span policy": (
+        ["ingest", "--policy", "often"],
+        "span policy 'often' is not of the form",
     ),
     "neither text nor file": (
         ["best-spans", "x"],
         "give a PHRASE with --text TEXT, or --file JSONL alone",
     ),
+    "a phrase beside the file": (
+        ["best-spans", "x", "--file", "z"],
+        "give a PHRASE with --text TEXT, or --file JSONL alone",
+    ),
     "a missing file": (
         ["best-spans", "--file", "nowhere.jsonl"],
         "file nowhere.jsonl does not exist",
+    ),
+    "k 0": (
+        ["best-spans", "x", "--text", "y", "--k", "0"],
+        "k is 0: it must be an integer of at least 1",
     ),
 }
 
@@ -300,6 +358,12 @@ def test_an_error_is_one_line_with_the_value_and_the_remedy_and_exit_status_2(ca
     result = invoke_cli(*arguments)
     assert result.error.startswith(message)
     assert result.stdout == ""
+
+
+def test_an_error_is_one_line_in_a_real_process_too() -> None:
+    result = run_cli("query", "x", "--alpha", "2")
+    assert len(result.stderr.splitlines()) == 1
+    assert result.error.startswith("alpha is 2.0")
 
 
 def test_a_folder_that_is_a_file_is_one_error() -> None:

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from hybrid_search import connect
 from hybrid_search.client import Client
+from hybrid_search.errors import AccessError
 from tests.helpers.cli import invoke_cli
+from tests.helpers.fake_cluster import FakeCluster
+from tests.helpers.fake_server import HttpRequest, Reply, ScriptedServer
 
 CALL = {
     "id": "call-17",
@@ -87,6 +91,43 @@ def test_an_index_that_cannot_be_read_is_named_and_the_others_are_listed(tmp_pat
     assert invoke_cli("indexes").stdout.splitlines()[1].split() == ["broken", "?", "?", "?", "?"]
 
 
+@pytest.mark.parametrize("engine", ["opensearch", "elasticsearch"])
+def test_a_login_that_may_not_ask_for_the_size_is_told_so_and_a_wrong_one_is_refused(
+    engine: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = FakeCluster(engine)
+    refusals = {"status": 403}
+
+    def answer(request: HttpRequest) -> Reply:
+        if "/_stats/store" not in request.target:
+            return cluster(request)
+        return Reply(refusals["status"], {"error": {"reason": "not for you"}})
+
+    with ScriptedServer(answer) as server:
+        arguments = ("indexes", "--url", f"{engine}+{server.url}")
+        listed = invoke_cli(*arguments)
+        assert listed.status == 0
+        assert listed.stdout.splitlines()[1].split()[:3] == ["calls", "2", "?"]
+        (record,) = caplog.records
+        assert "the size of index 'calls' is left out: " in record.getMessage()
+        assert "do GET /calls/_stats/store (403): not for you" in record.getMessage()
+        refusals["status"] = 401
+        assert "(401): not for you" in invoke_cli(*arguments).stderr
+        with (
+            connect(f"{engine}+{server.url}") as client,
+            pytest.raises(AccessError, match=r"\(401\)"),
+        ):
+            client.describe("calls")
+
+
+def test_an_index_that_lacks_columns_is_told_of_which_engine_they_are() -> None:
+    with ScriptedServer(FakeCluster("opensearch")) as server:
+        result = invoke_cli("query", "refund", "--url", f"elasticsearch+{server.url}")
+        assert "lacks short_codes in its mapping, which an index of elasticsearch has" in (
+            result.error
+        )
+
+
 @pytest.mark.usefixtures("_store")
 def test_a_document_is_shown_with_its_metadata_its_speakers_and_their_times() -> None:
     assert invoke_cli("show", "call-17").stdout.splitlines() == [
@@ -158,6 +199,19 @@ def test_a_speaker_that_nobody_is_is_told_once(
     (line,) = [*result.stderr.splitlines(), *caplog.messages]
     assert expected in line
     assert "0 of 0 hits" in result.stdout
+
+
+@pytest.mark.usefixtures("_store")
+def test_words_that_no_document_has_are_told_where_words_alone_count(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    result = invoke_cli("query", "xyzzy", "--alpha", "0")
+    assert (result.status, result.stdout) == (0, "0 of 0 hits\n")
+    (line,) = caplog.messages
+    assert line == (
+        "no document has a word of 'xyzzy', and alpha 0 is BM25 only: "
+        "a larger alpha finds what means the same"
+    )
 
 
 @pytest.mark.usefixtures("_store")

@@ -28,7 +28,6 @@ DOCUMENTS: tuple[dict[str, Any], ...] = (
 KEY = ("document_id", "ordinal")
 WRITTEN_AT = "2026-01-01T00:00:00+00:00"
 INDEX, NEXT_INDEX = "calls-000001", "calls-000002"
-VERSIONS = {"opensearch": (3, 5, 0), "elasticsearch": (9, 5, 3)}
 CBOR = "application/cbor"
 
 Json = dict[str, Any]
@@ -136,9 +135,9 @@ class FakeCluster:
         }
 
     def mapping(self) -> Json:
-        body = mappings.index_body(self.engine, make_spec(), IndexOptions(), VERSIONS[self.engine])[
-            "mappings"
-        ]
+        major, minor, patch = map(int, HELLO[self.engine]["version"]["number"].split("."))
+        version = (major, minor, patch)
+        body = mappings.index_body(self.engine, make_spec(), IndexOptions(), version)["mappings"]
         body["properties"]["metadata"]["properties"] = {"sector": {"type": "keyword"}}
         body["_meta"]["hybrid_search"] = asdict(make_spec())
         return dict(body)

@@ -19,7 +19,7 @@ HELLO = {
     "opensearch": {"version": {"distribution": "opensearch", "number": "3.5.0"}},
     "elasticsearch": {"version": {"number": "9.5.3"}},
 }
-"""The response of each engine to ``GET /``."""
+"""The response of each engine to ``GET /``, with the version that tests are for."""
 
 DRIP_SECONDS = 0.02
 

@@ -209,9 +209,10 @@ def test_the_paths_in_contributing_exist() -> None:
     assert not [path for path in checked if not list(ROOT.glob(path.rstrip("/")))]
 
 
-def test_the_table_of_parameters_is_that_of_the_code() -> None:
-    text = parameters.PAGE.read_text(encoding="utf-8")
-    assert "| `" in text.split("<!-- table: query_")[1].split("<!-- end")[0]
+@pytest.mark.parametrize("page", parameters.PAGES, ids=lambda page: page.name)
+def test_what_is_listed_of_parameters_is_that_of_the_code(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert "`" in text.split("<!-- table: query_")[1].split("<!-- end")[0]
     assert benchmark_tables.fill_tables(text, parameters.TABLES) == text
 
 

@@ -6,6 +6,8 @@ import gzip
 import itertools
 import json
 import os
+import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,9 +24,11 @@ from hybrid_search.ingest.sources import inbox as follow_module
 from hybrid_search.ingest.sources.inbox import Inbox, follow
 from hybrid_search.ingest.summary import Summary
 from tests.helpers.cli import invoke_cli
+from tests.helpers.ingest_process import start_ingest
 from tests.helpers.tiny_encoder import TinyEncoder
 
 INBOX = Path("inbox")
+SECONDS = 60.0
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +107,41 @@ def count_documents() -> int:
             return client.describe("calls").documents
         except IndexMissingError:
             return 0
+
+
+def wait_until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + SECONDS
+    while not holds():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_ingests_what_comes_until_it_is_told_to_stop(kind: signal.Signals) -> None:
+    process = start_ingest("--url", "embedded:store", "--follow", str(INBOX))
+    wait_until((INBOX / "done").is_dir, process)
+    growing = drop_file("growing.jsonl", make_document("a"))
+    for number in range(3):  # it has no second of rest, so it is not read yet
+        time.sleep(0.4)
+        with growing.open("a") as file:
+            file.write(f"{json.dumps(make_document(f'b{number}'))}\n")
+    wait_until((INBOX / "done/growing.jsonl").exists, process)
+    assert count_documents() == 4
+    drop_file("bad.jsonl", make_document("c"), "no JSON")
+    wait_until((INBOX / "failed/bad.jsonl").exists, process)
+    process.send_signal(kind)
+    output, lines = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, lines
+    first, grown, refused, *rest = lines.splitlines()
+    assert first == "watching inbox for files, until SIGTERM or Ctrl-C"
+    assert grown.startswith("inbox/done/growing.jsonl: 4 documents")
+    assert refused.startswith("inbox/failed/bad.jsonl: ")
+    assert rest[0] == "stopping: what was read is being finished; a second signal ends at once"
+    assert "Traceback" not in lines
+    summary = json.loads(output.splitlines()[-1])
+    assert (summary["documents"], summary["failed"], summary["stopped"]) == (5, 1, True)
+    assert count_documents() == 5
 
 
 def test_files_go_to_done_the_oldest_first_and_are_counted_together() -> None:

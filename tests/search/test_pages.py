@@ -11,7 +11,7 @@ import pytest
 from hybrid_search import connect, encoder
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
-from hybrid_search.search.query import Query
+from hybrid_search.search.query import FUSION_NAMES, Query
 from hybrid_search.search.result import Result
 from tests.helpers.tiny_encoder import TinyEncoder
 
@@ -86,7 +86,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "passages by BM25": {"group_by": "passage", "alpha": 0.0},
     "passages by spans": {"group_by": "passage", "alpha": 1.0},
     "cosines": {"alpha": 0.9, "spans_by": "cosine"},
-    **{name: {"fusion": name} for name in ("min_max", "l2", "z_score", "rrf")},
+    **{name: {"fusion": name} for name in FUSION_NAMES[1:]},
     "a filter": {"where": {"number": [1, 2, 3, 4, 5]}},
     "feedback": {"feedback": 10},
     "a least score": {"min_score": 0.2},

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from hybrid_search.errors import InputError, UsageError
-from hybrid_search.text.filters import Condition, Range, check_where, compile_where, leaves
+from hybrid_search.text.filters import (
+    Condition,
+    Range,
+    check_where,
+    compile_where,
+    leaves,
+    new_fields,
+)
 from hybrid_search.text.selection import matches_where
 
 FIELDS = {
@@ -167,3 +174,29 @@ def test_what_is_no_filter_for_any_document_is_an_error() -> None:
     with pytest.raises(UsageError, match="cannot filter 'minutes' by after: use gt, gte, lt"):
         check_where({"minutes": {"after": 3}})
     assert check_where(None) == {}
+
+
+LONG = "field" * 400
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: compile_where({LONG: "bank"}, FIELDS),
+        lambda: compile_where({"sector": "bank", "": 1}, {LONG: "string"}),
+        lambda: compile_where({LONG: True}, {LONG: "number"}),
+        lambda: compile_where({LONG: {"gte": 5}}, {LONG: "date"}),
+        lambda: check_where({LONG: {}}),
+        lambda: check_where({"sector": {LONG: 1}}),
+        lambda: list(leaves({LONG: 2**64})),
+        lambda: list(leaves({LONG: float("inf")})),
+        lambda: list(leaves({LONG: [[1]]})),
+        lambda: list(leaves({f"{LONG}.": 1})),
+        lambda: new_fields({LONG: "number"}, {LONG: "text"}, lambda *_: LONG),
+    ],
+)
+def test_a_message_shows_the_beginning_of_a_long_name(call: Any) -> None:
+    with pytest.raises((InputError, UsageError)) as caught:
+        call()
+    assert "fieldfield" in str(caught.value)
+    assert len(str(caught.value)) < 400

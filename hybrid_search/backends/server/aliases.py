@@ -130,7 +130,7 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
     if missing := columns.difference(mappings.name_columns(properties)):
         raise IndexStoreError(
             f"index {name!r} on {server} lacks {name_lists.list_names(sorted(missing))} in its "
-            "mapping: ingest again into a new index"
+            f"mapping, which an index of {server.engine} has: ingest again into a new index"
         )
     return _describe(server, name, alias, spec, meta.get("options", {}), properties)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +15,11 @@ from hybrid_search.backends.server.searcher import Searcher
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.types import IndexInfo
 from hybrid_search.errors import AccessError
+
+_log = logging.getLogger(__name__)
+
+FORBIDDEN = 403
+"""The status of a call that this login may not make, though it may make others."""
 
 REMEMBERED_SECONDS = 600.0
 """Seconds for which a size is remembered: it only says how far to search."""
@@ -84,9 +90,16 @@ def parse_counts(index: aliases.ServerIndex, response: Mapping[str, Any]) -> Ind
 
 
 def _measure_bytes(server: Server, index: str) -> int | None:
-    """Return the bytes of an index without its replicas, None if the login may not ask."""
+    """Return the bytes of an index without its replicas; None with a warning if it may not ask.
+
+    Raises:
+        AccessError: If the login itself is refused.
+    """
     try:
         stats = server.request("GET", f"/{quote(index)}/_stats/store", read=answers.STORED.read)
-    except AccessError:
+    except AccessError as error:
+        if error.status != FORBIDDEN:
+            raise
+        _log.warning("the size of index %r is left out: %s", index, error)
         return None
     return int(stats["_all"]["primaries"]["store"]["size_in_bytes"])

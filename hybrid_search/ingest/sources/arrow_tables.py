@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
-from hybrid_search.errors import InputError, MissingExtraError
+from hybrid_search.errors import InputError, MissingExtraError, show_value
 from hybrid_search.ingest.sources.records import Record, clean_fields, dump
 from hybrid_search.ingest.sources.tables import Table
 from hybrid_search.system import install_command
@@ -72,11 +72,11 @@ def _read_row(number: int, columns: dict[str, Any], row: int) -> Record:
         for name, column in columns.items():
             fields |= clean_fields({name: column[row].as_py()})
     except UnicodeDecodeError:
-        fault = f"not UTF-8 in {name!r}"
+        fault = f"not UTF-8 in {show_value(name)}"
     except InputError as error:
         fault = str(error)
     except (ValueError, OverflowError):
-        fault = f"{name!r} cannot be read: times lie within the years 1 to 9999"
+        fault = f"{show_value(name)} cannot be read: times lie within the years 1 to 9999"
     else:
         return Record(number, fields={key: item for key, item in fields.items() if item != ""})
     return Record(number, dump(fields), fault=fault)

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import numpy as np
 
-from hybrid_search.errors import InputError
+from hybrid_search.errors import InputError, show_value
 from hybrid_search.ingest.column_names import propose_columns
 from hybrid_search.ingest.document_parser import build_object
 from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
@@ -141,7 +141,7 @@ def _take_named(fields: Fields, key: str, column: str) -> Any:
     value = take(fields, column)
     if value is None and key in RESERVED:
         raise InputError(
-            f"no key {column!r} for the {key}: name one that is there, "
+            f"no key {show_value(column)} for the {key}: name one that is there, "
             f"as in {propose_columns(fields)}",
             f"the keys are {', '.join(sorted(fields))}"[:200],
         )
@@ -326,7 +326,8 @@ def to_json_value(value: Any, key: str) -> Any:
         return to_json_value((value.astype("datetime64[us]") if is_time else value).item(), key)
     kind = "binary" if isinstance(value, bytes) else f"a {type(value).__name__}"
     raise InputError(
-        f"{key!r} is {kind}, which JSON cannot hold: leave the column out, or write it as text"
+        f"{show_value(key)} is {kind}, which JSON cannot hold: leave the column out, or write it "
+        "as text"
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from hybrid_search.errors import InputError
+from hybrid_search.errors import InputError, show_value
 from hybrid_search.ingest.column_names import EXAMPLE, propose_for_header
 from hybrid_search.ingest.document_parser import stringify_number
 from hybrid_search.ingest.seen_ids import SeenIds
@@ -62,8 +62,8 @@ def complete_columns(columns: Columns, header: Sequence[str], rows: str = "docum
     for key, name in of.items():
         if key not in below_turns and not {name, name.partition(".")[0]} & {*header}:
             raise InputError(
-                f"no column {name!r}, which --columns names, is among the {len(header)} of the "
-                "table: name one that is",
+                f"no column {show_value(name)}, which --columns names, is among the {len(header)} "
+                "of the table: name one that is",
                 listed,
             )
     for key in (*RESERVED, *TURN_KEYS) if rows == "turn" else RESERVED:

@@ -3,9 +3,9 @@
 Input: `Legs` (search/types.py), the scores and ranks of both legs, and alpha. Output: float64
 ``[n]``, higher is better.
 
-Modules: `base` (the definition of alpha), `calibrated` (the default), `min_max`, `l2`, `z_score`,
-`rrf`. A new fusion is a module with one function and a line in `FUSIONS`; add its cases to
-tests/search/test_fusion.py.
+Modules: `base` (the definition of alpha), and one for each name. A new fusion is a module with one
+function, a last line in `FUSIONS`, and its name in `FUSION_NAMES` of search/query.py, of which
+signatures and help are made without numpy. Add its cases to tests/search/test_fusion.py.
 """
 
 from __future__ import annotations

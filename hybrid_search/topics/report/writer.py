@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.errors import DocumentMissingError, UsageError
+from hybrid_search.errors import DocumentMissingError, UsageError, show_value
 from hybrid_search.ingest.shards import Shard
 from hybrid_search.private_files import replace_file
 from hybrid_search.search.document_view import DocumentView
@@ -37,7 +37,7 @@ def check_fields(names: Sequence[str], fields: Mapping[str, str]) -> None:
     for name in names:
         if name not in usable:
             raise UsageError(
-                f"the report cannot count by {name!r}: the index has no such field. "
+                f"the report cannot count by {show_value(name)}: the index has no such field. "
                 f"Its fields: {list_names(usable, name)}"
             )
 

@@ -39,7 +39,8 @@ class Dialect(ABC):
         oldest: The oldest version with everything that an index needs.
         knn_plugin: The plugin without which there are no vectors, "" if none is needed.
         takes_aws_signatures: Whether logins may be those of AWS.
-        tells_privileges: Whether a server says what a login may do.
+        tells_privileges: Whether a server says what a login may do. Where none does, `doctor` asks
+            OpenSearch's plugin who the login is, and tries a search.
         searched_share: One in so many passages of a shard is what graphs are searched for.
     """
 
