@@ -439,8 +439,7 @@ def test_the_hits_are_the_fused_list(
             spans_by="cosine",  # as the legs above are scored
         )
         hits = search(pair.backend, real_encoder, lambda *_: maps, query).hits
-        # one that was estimated to be less may be in a later block of the list
-        assert sorted((hit.score for hit in hits), reverse=True) == pytest.approx(
+        assert [hit.score for hit in hits] == pytest.approx(
             [passage.score for passage in expected], abs=1e-6
         ), text
         surely = {
@@ -454,8 +453,8 @@ def test_the_hits_are_the_fused_list(
 # The requests to the server
 
 
-def test_a_plain_query_is_two_searches_and_none_asks_for_inner_hits(
-    pair: Pair, maps: Calibration, real_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+def test_a_plain_query_is_three_searches_and_none_asks_for_inner_hits(
+    pair: Pair, maps: Calibration, real_encoder: Encoder
 ) -> None:
     backend = ServerBackend(pair.server, pair.backend.options)  # which remembers nothing yet
     pair.server.requests.clear()
@@ -465,16 +464,16 @@ def test_a_plain_query_is_two_searches_and_none_asks_for_inner_hits(
     assert [(method, path) for method, path, _ in pair.server.requests] == [
         ("GET", f"/{pair.name}"),
         ("POST", f"/{pair.name}/_search"),  # how many passages there are
-        ("POST", "/_msearch"),  # both legs, with short codes
-        ("POST", "/_msearch"),  # codes and contents, and BM25 of what only the span leg has
+        ("POST", "/_msearch"),  # both legs, with word codes
+        ("POST", "/_msearch"),  # BM25 of what only the span leg has
+        ("POST", f"/{pair.name}/_search"),  # contents
     ]
     pair.server.requests.clear()
-    # No call contains this word: the second request is for codes and contents alone.
+    # No call contains this word: nothing has to be completed.
     search(backend, real_encoder, lambda *_: maps, Query("zzyzx", index=pair.name))
-    assert [path for _, path, _ in pair.server.requests] == ["/_msearch", "/_msearch"]
+    legs, one_search = "/_msearch", f"/{pair.name}/_search"
+    assert [path for _, path, _ in pair.server.requests] == [legs, one_search]
     assert "inner_hits" not in json.dumps(pair.server.requests)
-    # from here on contents are fetched by themselves, as of more passages
-    monkeypatch.setattr("hybrid_search.backends.server.backend.WITH_CONTENTS", 0)
     everything: dict[str, Any] = {
         "highlight": True,
         "sort": "id",
@@ -503,7 +502,6 @@ def test_a_plain_query_is_two_searches_and_none_asks_for_inner_hits(
         assert search(backend, real_encoder, lambda *_: maps, query).hits
         paths_by_alpha[alpha] = [path for _, path, _ in pair.server.requests]
         assert "inner_hits" not in json.dumps(pair.server.requests)
-    legs, one_search = "/_msearch", f"/{pair.name}/_search"
     assert paths_by_alpha[0.0] == [legs, legs, *[one_search] * 3]  # contents, highlights, facets
     assert paths_by_alpha[1.0] == [legs, legs, *[one_search] * 3]  # and BM25 scores before these
     # the contents, which facets over the window share, and the highlights
