@@ -165,17 +165,14 @@ class ServerBackend:
         lexical = {key: proposals.bm25[key] for key in _cut(matches, request.window)}
         if not request.semantic:
             return Candidates(lexical)
-        # of passages of equal scores the first id comes first, and not the first in the graph
-        keys = sorted(proposals.hits, key=passage_codec.parse_passage_id)
+        hits = proposals.hits
         if is_wide(request):
-            bodies = (request_bodies.codes_body(request, batch) for batch in _split_batches(keys))
+            batches = _split_batches(list(hits))
+            bodies = (request_bodies.codes_body(request, batch) for batch in batches)
             fetched = self._searcher.search_batches(index, bodies)
-            hits_by_key = {passage_codec.hit_key(hit): hit for hit in fetched}
-            hits = {key: hits_by_key[key] for key in keys if key in hits_by_key}
-        else:
-            hits = {key: proposals.hits[key] for key in keys}
+            hits = {passage_codec.hit_key(hit): hit for hit in fetched}
         best = _score_spans(request, hits, lexical)
-        others = dict.fromkeys(keys, 0.0) if proposals.has_all_matches else {}
+        others = dict.fromkeys(hits, 0.0) if proposals.has_all_matches else {}
         return Candidates(
             lexical,
             best.codes,
@@ -282,10 +279,12 @@ def _score_spans(
     def choose(ranked: list[Key]) -> list[Key]:
         return _cut(ranked, request.window)
 
+    # of passages of equal scores the first id comes first, and not the first in the graph
+    keys = sorted(hits, key=passage_codec.parse_passage_id)
     if request.span_filter:
-        codes = {key: passage_codec.decode_codes(hit) for key, hit in hits.items()}
+        codes = {key: passage_codec.decode_codes(hits[key]) for key in keys}
         return best_passages(request.vector, codes, choose, request.span_filter, lexical)
-    stored = {key: passage_codec.read_stored_codes(hit) for key, hit in hits.items()}
+    stored = {key: passage_codec.read_stored_codes(hits[key]) for key in keys}
     return best_stored_passages(request.vector, stored, choose, lexical)
 
 
