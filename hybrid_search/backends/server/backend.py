@@ -6,7 +6,6 @@ the server stores.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -48,8 +47,6 @@ from hybrid_search.errors import UsageError
 from hybrid_search.text.best_passages import BestPassages, best_passages, best_stored_passages
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.word_codes import UNREADABLE
-
-_log = logging.getLogger(__name__)
 
 
 class ServerBackend:
