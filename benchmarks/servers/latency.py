@@ -26,7 +26,7 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.backends.server.aliases import find_index
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.passage_codec import passage_id
-from hybrid_search.backends.types import IndexSpec, PageOrder, Request
+from hybrid_search.backends.types import IndexSpec, Request
 from hybrid_search.client import Client
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import DEFAULTS, WINDOW
@@ -45,8 +45,6 @@ LEASE_SECONDS = 40
 
 A merge drops the whole `_source` of passages that were written before the lease.
 """
-
-BY_SPANS = PageOrder(10, lambda _, spans: spans)
 
 
 def measure(client: Client, corpus: Corpus, index: str, phrases: Sequence[str]) -> dict[str, Any]:
@@ -217,7 +215,7 @@ def compare_span_legs(
     shares, first = [], []
     for text, vector, cosines in exact:
         ordered = sorted(cosines.values())
-        request = Request(text, vector, WINDOW, lexical=False, page_order=BY_SPANS)
+        request = Request(text, vector, WINDOW, lexical=False)
         passage_ids = list(backend.find_candidates(index, request).semantic)[:10]
         reached = [cosines.get(id_, -1.0) for id_ in passage_ids]
         shares.append(sum(cosine >= ordered[-10] - TIED for cosine in reached) / 10)

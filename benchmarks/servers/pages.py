@@ -36,7 +36,7 @@ class ExhaustiveBackend(ServerBackend):
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the BM25 leg of the server, and the passages of the best of all spans."""
-        candidates = super().find_candidates(index, replace(request, page_order=None))
+        candidates = super().find_candidates(index, request)
         cosines = self._cosines[request.phrase]
         nearest = nlargest(request.window, cosines, key=cosines.__getitem__)
         codes = {key: self._codes[key] for key in sorted(nearest, key=parse_passage_id)}

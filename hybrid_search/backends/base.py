@@ -134,12 +134,11 @@ class IndexVersion(Writable, Protocol):
 class Backend(Writable, Protocol):
     """The contract of every store of indexes.
 
-    A query needs four calls, each of them one round trip to the store or two: `read_head` of the
-    index, `find_candidates` of both legs, `complete_candidates` with what the legs do not know of
-    each other's passages, and `fetch_contents` of the hits that are shown, unless the candidates
-    came with them. `find_highlights` and `count_facets` are one more round trip each, if requested.
-    Stores fetch many passages in batches; `complete_candidates` asks nothing if everything is known
-    already.
+    A query needs four calls, each of them one round trip to the store: `read_head` of the index,
+    `find_candidates` of both legs, `complete_candidates` with what the legs do not know of each
+    other's passages, and `fetch_contents` of the hits that are shown. `find_highlights` and
+    `count_facets` are one more round trip each, if requested. Stores fetch many passages in
+    batches; `complete_candidates` asks nothing if everything is known already.
     """
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:

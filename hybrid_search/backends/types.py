@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from shlex import quote
 from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
 
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.installed_models import find_name
@@ -151,46 +148,15 @@ class IndexInfo:
         }
 
 
-BLOCK = 10
-"""How many documents of the list are decided first, whatever the page; then as many more each time.
-
-A store that only estimates which documents come next may have left one out. It then comes in a
-later block, so that no page repeats what another has shown.
-"""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PageOrder:
-    """What a page of hits is ordered by, and how many documents have to be right.
-
-    Attributes:
-        depth: How many of the best documents matter, from 1.
-        fuse_scores: Returns the score of each passage, float64 ``[n]``, from its BM25 score and the
-            score of its best span, both float64 ``[n]``. It falls with neither.
-    """
-
-    depth: int
-    fuse_scores: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
-
-    @property
-    def block_ends(self) -> list[int]:
-        """How many documents are decided with each block of the list, to that of the depth."""
-        ends = [BLOCK]
-        while ends[-1] < self.depth:
-            ends.append(2 * ends[-1])
-        return ends
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
     """One phrase sent to a backend.
 
     `phrase` is for BM25, `vector` is its unit vector, float32 ``[dimension]``. Each leg returns its
     best `window` passages, and the best passage of each further document until there are `window`
-    documents (`backends.window`). By a `page_order` a store may leave out passages of documents
-    that cannot be among the best; without one all of the window matter. With a `prior` passages are
-    ranked by the best sum of cosine and prior of their spans. With a `span_filter` only the spans
-    that it counts are looked at, and passages in which none of its speakers speaks are not found.
+    documents (`backends.window`). With a `prior` passages are ranked by the best sum of cosine and
+    prior of their spans. With a `span_filter` only the spans that it counts are looked at, and
+    passages in which none of its speakers speaks are not found.
     """
 
     phrase: str
@@ -199,7 +165,6 @@ class Request:
     conditions: tuple[Condition, ...] = ()
     lexical: bool = True
     semantic: bool = True
-    page_order: PageOrder | None = None
     prior: SpanPrior | None = None
     span_filter: SpanFilter | None = None
 
@@ -207,21 +172,6 @@ class Request:
     def speakers(self) -> tuple[str, ...]:
         """Whose spans count; empty for those of all."""
         return self.span_filter.speakers if self.span_filter else ()
-
-
-@dataclass(frozen=True, slots=True)
-class OutrankedPassage:
-    """A passage within the window of a leg that cannot be among the best of both.
-
-    Its scores serve to rank others: `bm25`, 0 beyond the window, and `span_score`, that of its best
-    span, as exactly as the store knows it.
-    """
-
-    key: Key
-    document_id: str
-    ordinal: int
-    bm25: float
-    span_score: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,11 +189,6 @@ class Candidates:
         memo: Whatever the store wants to see again in `complete_candidates`.
         cosines: The cosine of every span of passages in `semantic` and `codes`, as far as the
             store has computed them, float32 ``[spans]``.
-        outranked: Passages of the legs that the store has left out, since they cannot be among the
-            best of the request's `page_order`.
-        contents: What hits show of the passages, as far as the store has read it with their codes.
-        blocks: From which block of the page order on passages can be hits, as far as that is not
-            the first.
     """
 
     lexical: Mapping[Key, float] = field(default_factory=dict)
@@ -254,9 +199,6 @@ class Candidates:
     warnings: Sequence[str] = ()
     memo: object = None
     cosines: Mapping[Key, Floats] = field(default_factory=dict)
-    outranked: Sequence[OutrankedPassage] = ()
-    contents: Mapping[Key, PassageContent] = field(default_factory=dict)
-    blocks: Mapping[Key, int] = field(default_factory=dict)
 
     @property
     def all_codes(self) -> dict[Key, WordCodes]:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import repeat
 
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import (
-    Candidates,
-    Key,
-    OutrankedPassage,
-    PageOrder,
-    PassageContent,
-    Request,
-    StoredPassage,
-)
+from hybrid_search.backends.types import Candidates, Key, Request, StoredPassage
 from hybrid_search.search import damage, fusion
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.types import Legs, Ranks, ScoredPassage, Scores
@@ -31,56 +23,25 @@ from hybrid_search.text.words import distinct_words
 class Retrieved:
     """The candidates of a request or of several, how they were found, and any damage.
 
-    `warnings` are sentences for the plan of the result. `outranked` are further candidates that
-    cannot reach the page. `contents` are the contents that came with the candidates.
+    `warnings` are sentences for the plan of the result.
     """
 
     passages: list[ScoredPassage]
     method: str
     warnings: Sequence[str] = ()
-    outranked: Sequence[OutrankedPassage] = ()
-    contents: Mapping[Key, PassageContent] = field(default_factory=dict)
 
 
 def rank(
     backend: Backend,
     index: str,
     request: Request,
-    depth: int | None,
     name: str,
     alpha: float,
     calibration: Calibration,
 ) -> Retrieved:
-    """Return the candidates of a request, fused; only the best `depth` need to be exact."""
-    ordered = order_page(request, depth, name, alpha, calibration)
-    answer = retrieve(backend, index, ordered)
-    scored = fuse(answer.passages, request, name, alpha, calibration, answer.outranked)
-    return replace(answer, passages=scored)
-
-
-def order_page(
-    request: Request, depth: int | None, name: str, alpha: float, calibration: Calibration
-) -> Request:
-    """Return `request` with the page order of the fusion `name`, if only the best documents matter.
-
-    Args:
-        request: The request.
-        depth: How many of the best documents matter, None for all.
-        name: The fusion. If `depth` is given, its scores must not depend on other passages.
-        alpha: The weight of the spans.
-        calibration: The maps of the fusion.
-    """
-    if depth is None:
-        return request
-    terms = _count_terms(request)
-
-    def fuse_scores(bm25: Scores, span: Scores) -> Scores:
-        unranked = np.zeros(len(bm25), dtype=np.int64)
-        return fusion.get_fusion(name)(
-            Legs(bm25, span, unranked, unranked, terms, calibration), alpha
-        )
-
-    return replace(request, page_order=PageOrder(depth, fuse_scores))
+    """Return the candidates of a request with the score of the fusion `name`."""
+    answer = retrieve(backend, index, request)
+    return replace(answer, passages=fuse(answer.passages, request, name, alpha, calibration))
 
 
 def retrieve(backend: Backend, index: str, request: Request) -> Retrieved:
@@ -88,16 +49,7 @@ def retrieve(backend: Backend, index: str, request: Request) -> Retrieved:
     candidates = backend.find_candidates(index, request)
     keys = [*candidates.lexical, *candidates.semantic, *candidates.damaged]
     passages, warnings = complete_scores(backend, index, request, keys, candidates)
-    blocks = candidates.blocks
-    return Retrieved(
-        [replace(passage, block=blocks.get(passage.stored.key, 0)) for passage in passages]
-        if any(blocks.values())
-        else passages,
-        candidates.method,
-        [*candidates.warnings, *warnings],
-        candidates.outranked,
-        candidates.contents,
-    )
+    return Retrieved(passages, candidates.method, [*candidates.warnings, *warnings])
 
 
 def complete_scores(
@@ -171,13 +123,9 @@ def fuse(
     name: str,
     alpha: float,
     calibration: Calibration,
-    outranked: Sequence[OutrankedPassage] = (),
 ) -> list[ScoredPassage]:
-    """Return `passages` with the score of the fusion `name`, its two parts, and both ranks.
-
-    Ranks are computed over `passages` and `outranked` together.
-    """
-    legs = _build_legs(passages, outranked, request, calibration)
+    """Return `passages` with the score of the fusion `name`, its two parts, and both ranks."""
+    legs = _build_legs(passages, request, calibration)
     fuse_legs = fusion.get_fusion(name)
     scores, bm25_parts, span_parts = (
         fuse_legs(legs, weight).tolist() for weight in (alpha, 0.0, 1.0)
@@ -193,29 +141,19 @@ def fuse(
 
 
 def _build_legs(
-    passages: Sequence[ScoredPassage],
-    outranked: Sequence[OutrankedPassage],
-    request: Request,
-    calibration: Calibration,
+    passages: Sequence[ScoredPassage], request: Request, calibration: Calibration
 ) -> Legs:
     """Return the scores and ranks of `passages`. A leg that was not requested has no ranks."""
-    rows: list[tuple[StoredPassage | OutrankedPassage, float]] = [
-        *((passage.stored, passage.span_score) for passage in passages),
-        *((passage, passage.span_score) for passage in outranked),
-    ]
-    ids = [(passage.document_id, passage.ordinal) for passage, _ in rows]
-    bm25 = np.array([passage.bm25 for passage, _ in rows])
-    span = np.array([span_score for _, span_score in rows])
+    ids = [(passage.stored.document_id, passage.stored.ordinal) for passage in passages]
+    bm25 = np.array([passage.stored.bm25 for passage in passages])
+    span = np.array([passage.span_score for passage in passages])
     bm25_ranks = rank_scores(bm25, ids, request.window)
     bm25_ranks[bm25 <= 0] = 0
     bm25_ranks *= request.lexical
     cosine_ranks = rank_scores(span, ids, request.window) * request.semantic
-    terms, own = _count_terms(request), slice(len(passages))
-    return Legs(bm25[own], span[own], bm25_ranks[own], cosine_ranks[own], terms, calibration)
-
-
-def _count_terms(request: Request) -> int:
-    return len(distinct_words(request.phrase))
+    return Legs(
+        bm25, span, bm25_ranks, cosine_ranks, len(distinct_words(request.phrase)), calibration
+    )
 
 
 def rank_scores(scores: Scores, ids: Sequence[tuple[str, int]], window: int) -> Ranks:

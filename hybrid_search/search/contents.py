@@ -56,15 +56,8 @@ class Contents:
         return {value for path, _, value in metadata if path == name and value is not None}
 
 
-def fetch_contents(
-    backend: Backend,
-    query: Query,
-    groups: Sequence[Group],
-    candidate_contents: Mapping[Key, PassageContent],
-) -> Contents:
+def fetch_contents(backend: Backend, query: Query, groups: Sequence[Group]) -> Contents:
     """Return all contents that `query` needs of its `groups`, with one backend call.
-
-    Contents that came with the candidates are not fetched again.
 
     Without `sort` the page is known beforehand. With `sort`, or groups by a field, the contents
     decide the page, so the passages of all groups are fetched: more bytes, but one round trip less.
@@ -77,9 +70,7 @@ def fetch_contents(
     if query.facets and query.facets_over == "window":
         passages += [group[0].stored for group in one_group_by_document(groups)]
     stored = {passage.key: passage for passage in passages}
-    contents = {key: candidate_contents[key] for key in stored if key in candidate_contents}
-    missing = [key for key in stored if key not in contents]
-    contents |= backend.fetch_contents(query.index, missing) if missing else {}
+    contents = backend.fetch_contents(query.index, list(stored)) if stored else {}
     damaged = [(stored[key], item.fault) for key, item in contents.items() if item.fault]
     sound = {key: content for key, content in contents.items() if not content.fault}
     return Contents(query.index, sound, damaged)

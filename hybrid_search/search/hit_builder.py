@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import BLOCK, Key, OutrankedPassage, Request, StoredPassage
+from hybrid_search.backends.types import Key, Request, StoredPassage
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.search import span_search
 from hybrid_search.search.calibration import Calibration
@@ -47,31 +47,12 @@ Clauses unrelated to the phrase have cosines of .1 to .3; the first span shown u
 
 def group_passages(passages: Sequence[ScoredPassage], group_by: str) -> list[Group]:
     """Group passages one by one, or else by document; both levels keep the order of `passages`."""
-    groups: dict[str, list[ScoredPassage]] = {}
+    groups: dict[Key, list[ScoredPassage]] = {}
     for passage in passages:
-        groups.setdefault(group_key(passage.stored, group_by), []).append(passage)
+        stored = passage.stored
+        key = stored.key if group_by == PASSAGE else stored.document_id
+        groups.setdefault(key, []).append(passage)
     return list(groups.values())
-
-
-def order_by_block(groups: Sequence[Group]) -> list[Group]:
-    """Return `groups`, best first, none before the block in which it may first appear."""
-    if not any(passage.block for group in groups for passage in group):
-        return list(groups)
-    blocks = [min(passage.block for passage in group) for group in groups]
-    ordered: list[Group] = []
-    waiting = list(range(len(groups)))
-    for block in range(max(blocks, default=0)):
-        free = (BLOCK << block) - len(ordered)
-        chosen = [number for number in waiting if blocks[number] <= block][:free]
-        ordered += [groups[number] for number in chosen]
-        waiting = sorted(set(waiting).difference(chosen))
-    return ordered + [groups[number] for number in waiting]
-
-
-def group_key(passage: StoredPassage | OutrankedPassage, group_by: str) -> str:
-    """Return the key by which passages are grouped into a hit."""
-    key: str = passage.key if group_by == PASSAGE else passage.document_id
-    return key
 
 
 @dataclass(frozen=True, slots=True, eq=False)

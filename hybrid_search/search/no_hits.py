@@ -97,7 +97,6 @@ def _find_passages(
         conditions=tuple(conditions),
         lexical=False,
         semantic=True,
-        page_order=None,
     )
     candidates = backend.find_candidates(index, searching)
     return [*candidates.semantic, *candidates.damaged]
@@ -145,7 +144,7 @@ def explain_no_speaker(backend: Backend, index: str, request: Request) -> list[s
     Returns:
         A list with the warning, or an empty list.
     """
-    of_all = replace(request, span_filter=None, page_order=None)
+    of_all = replace(request, span_filter=None)
     candidates = backend.find_candidates(index, of_all)
     keys = list(dict.fromkeys([*candidates.semantic, *candidates.lexical]))[:LOOKED_AT]
     contents = backend.fetch_contents(index, keys).values() if keys else ()

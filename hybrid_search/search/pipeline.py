@@ -6,11 +6,9 @@ several phrases, the two in the middle are made for each phrase. `sort`, and `fa
 window, add no calls. `highlight` adds one `find_highlights` for each phrase that found a hit on the
 page, and `facets` over all matches add one `count_facets`.
 
-On a server, `find_candidates` sends two requests: one for the proposals of both legs, and one for
-the word codes of the relevant passages. Each other call sends at most one request, as long as the
-passages of a leg fit into one response; `complete_candidates` sends none after a search by spans.
-If few passages are relevant, their contents come with the codes, and `fetch_contents` is not
-called. tests/search/test_round_trips.py counts the calls.
+On a server, each call sends at most one request, as long as the passages of a leg fit into one
+response; `complete_candidates` sends none if the word codes and BM25 scores of all candidates came
+with the proposals. tests/search/test_round_trips.py counts the calls.
 """
 
 from __future__ import annotations
@@ -29,8 +27,6 @@ from hybrid_search.backends.index_head import Head, answer_by_head
 from hybrid_search.backends.types import (
     IndexSpec,
     Key,
-    OutrankedPassage,
-    PassageContent,
     Request,
     check_spec,
 )
@@ -52,7 +48,7 @@ from hybrid_search.search.candidates import Retrieved, rank
 from hybrid_search.search.contents import fetch_contents
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.no_hits import explain_no_speaker
-from hybrid_search.search.query import DEFAULT_FUSION, Query
+from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
 from hybrid_search.search.span_search import build_span_filter
 from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
@@ -119,7 +115,7 @@ def _search(
         query, spec, load_calibration, find_tuned_map, has_prior=prior is not None
     )
     groups = _group_above_min_score(_select_likely(answer.passages, mention_map, query), query)
-    contents = fetch_contents(backend, query, groups, answer.contents)
+    contents = fetch_contents(backend, query, groups)
     facet_counts = (
         facets.count_facets(backend, query, requests, groups, contents) if query.facets else None
     )
@@ -148,16 +144,7 @@ def _search(
         "passages": len(answer.passages),
         **({"warnings": warnings} if warnings else {}),
     }
-    total = min(_count_hits(groups, answer.outranked, query.group_by), query.window) - deleted
-    return Result(hits, total, plan, facet_counts)
-
-
-def _count_hits(
-    groups: Sequence[Group], outranked: Sequence[OutrankedPassage], group_by: str
-) -> int:
-    """Return the number of hits on all pages."""
-    keys = {hit_builder.group_key(group[0].stored, group_by) for group in groups}
-    return len(keys.union(hit_builder.group_key(passage, group_by) for passage in outranked))
+    return Result(hits, len(groups) - deleted, plan, facet_counts)
 
 
 def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str, dict[str, Any]]]:
@@ -223,31 +210,23 @@ def _score_phrases(
 
     Each passage counts once, for the phrase that fits it best.
     """
-    depth = query.depth if query.fusion == DEFAULT_FUSION else None
     choice = (query.fusion, query.alpha, calibration)
     best: dict[Key, ScoredPassage] = {}
     answers: list[Retrieved] = []
-    contents: dict[Key, PassageContent] = {}
     for request in requests:
         if query.feedback:
-            feedback = query.feedback if query.fusion == DEFAULT_FUSION else None
-            earlier = rank(backend, query.index, request, feedback, *choice)
+            earlier = rank(backend, query.index, request, *choice)
             request = add_feedback(request, earlier.passages, query.feedback)
-        answer = rank(backend, query.index, request, depth, *choice)
+        answer = rank(backend, query.index, request, *choice)
         answers.append(answer)
-        contents |= answer.contents
         for passage in answer.passages:
             rival = best.setdefault(passage.stored.key, passage)
-            if rival is not passage:
-                block = min(passage.block, rival.block)
-                better = min(passage, rival, key=lambda either: either.sort_key)
-                best[passage.stored.key] = replace(better, block=block)
+            if passage.sort_key <= rival.sort_key:
+                best[passage.stored.key] = passage
     return Retrieved(
         sorted(best.values(), key=lambda passage: passage.sort_key),
         answer.method,
         list(dict.fromkeys(warning for answer in answers for warning in answer.warnings)),
-        [passage for answer in answers for passage in answer.outranked],
-        contents,
     )
 
 
@@ -297,8 +276,7 @@ def _find_mention_map(
 
 def _group_above_min_score(scored: Sequence[ScoredPassage], query: Query) -> list[Group]:
     """Return the groups of all pages, best first."""
-    groups = hit_builder.group_passages(scored, query.group_by)
-    groups = hit_builder.order_by_block(groups)[: query.window]
+    groups = hit_builder.group_passages(scored, query.group_by)[: query.window]
     if query.min_score is None:
         return groups
     return [group for group in groups if group[0].score >= query.min_score]

@@ -343,23 +343,6 @@ class Query:
         """Return the slice of the ranked list that is on the page."""
         return slice(self.offset, min(self.offset + self.size, self.window))
 
-    @property
-    def depth(self) -> int | None:
-        """Return how many top documents must be ranked exactly, None for the whole window.
-
-        That is up to the last hit of the page. Sorting, groups by a field, facets, `min_score`,
-        `min_probability`, and fusions whose scores depend on other passages need the whole window.
-        """
-        depends_on_all = (
-            self.fusion != DEFAULT_FUSION
-            or self.sort
-            or self.group_field
-            or self.min_score is not None
-            or self.min_probability is not None
-            or (self.facets and self.facets_over == "window")
-        )
-        return None if depends_on_all else self.page.stop
-
 
 def _check_phrases(phrases: Any) -> tuple[str, ...]:
     """Return the phrases; raise UsageError if there are none, too many, or an invalid one."""

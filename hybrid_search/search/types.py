@@ -26,8 +26,7 @@ class ScoredPassage:
     its spans. `cosine` belongs to the best span, and `span_score` is the score by which it is best:
     the sum of cosine and prior, or without a prior the cosine. Fusion adds the rest: `score`, both
     ranks (0 for none), and `parts`, the scores at alpha 0 (BM25 alone) and at alpha 1 (spans
-    alone). `terms` is the phrase's number of distinct terms. `block` is the first block of the list
-    in which the passage may be a hit.
+    alone). `terms` is the phrase's number of distinct terms.
     """
 
     stored: StoredPassage
@@ -41,7 +40,6 @@ class ScoredPassage:
     cosine_rank: int = 0
     parts: tuple[float, float] = (0.0, 0.0)
     terms: int = 0
-    block: int = 0
 
     def with_fusion(
         self, score: float, parts: tuple[float, float], ranks: tuple[int, int], terms: int
@@ -58,7 +56,6 @@ class ScoredPassage:
             *ranks,
             parts,
             terms,
-            self.block,
         )
 
     @property

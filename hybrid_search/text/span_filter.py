@@ -57,23 +57,10 @@ class SpanFilter:
 
     def find_words(self, tokens: WordCodes) -> Flags:
         """Return for each word of a passage whether a speaker says it, bool ``[words]``."""
-        return find_words_of(self.speakers, tokens.turns, len(tokens.words))
-
-
-def find_words_of(
-    speakers: Sequence[str], turns: Sequence[tuple[int, str | None]], words: int
-) -> Flags:
-    """Return for each word of a passage whether one of `speakers` says it, bool ``[words]``.
-
-    Args:
-        speakers: Their exact names.
-        turns: The first word and the speaker of each turn, in order.
-        words: The number of words.
-    """
-    flags = np.zeros(words, dtype=np.bool_)
-    for first, speaker in turns:
-        flags[first:] = speaker in speakers
-    return flags
+        flags = np.zeros(len(tokens.words), dtype=np.bool_)
+        for first, speaker in tokens.turns:
+            flags[first:] = speaker in self.speakers
+        return flags
 
 
 def is_nearer(not_meant: Floats, meant: Floats) -> Flags:

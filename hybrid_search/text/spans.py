@@ -201,15 +201,7 @@ def span_sums(values: NDArray[np.floating], rows: Index, counts: Bytes) -> NDArr
 def find_highest(cosines: Sequence[Floats]) -> Floats:
     """Return the highest cosine of each passage, float32 ``[passages]``; -1 without spans."""
     counts = np.array([len(passage_cosines) for passage_cosines in cosines], dtype=np.intp)
-    return find_highest_joined(np.concatenate([np.zeros(0, np.float32), *cosines]), counts)
-
-
-def find_highest_joined(cosines: Floats, counts: Index) -> Floats:
-    """Return the highest cosine of each passage, float32 ``[passages]``; -1 without spans.
-
-    `cosines` has the values of all passages one after another; `counts` is the number per passage.
-    """
-    with_end = np.append(cosines, np.float32(-1.0))
+    with_end = np.concatenate([*cosines, np.full(1, -1.0, np.float32)])
     highest: Floats = np.maximum.reduceat(with_end, np.cumsum(counts) - counts)
     highest[counts == 0] = -1.0
     return highest

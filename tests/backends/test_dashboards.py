@@ -413,7 +413,7 @@ def test_what_nobody_can_read_is_not_fetched_to_be_looked_at(engine: str) -> Non
         )
     }
     fields = index_fields(engine, "calls")
-    assert {"spans.vector", "tokens", "short_codes"} & fields <= hidden <= fields
+    assert {"spans.vector", "tokens"} & fields <= hidden <= fields
     assert not hidden & {
         name
         for saved in objects_of_types(engine, "search", "visualization")
@@ -719,7 +719,6 @@ def test_a_saved_search_gives_its_columns_and_none_of_what_its_data_view_hides(
         assert not any("vector" in span for hit in hits for span in hit["_source"].get("spans", ()))
         assert not {name for hit in hits for name in hit["_source"]} & {
             "tokens",
-            "short_codes",
             "layout",
             "source_hash",
         }

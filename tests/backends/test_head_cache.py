@@ -27,7 +27,6 @@ from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
 from hybrid_search.text.types import Entry
-from tests.helpers.fake_script import add_best_spans
 from tests.helpers.fake_server import HttpRequest, Reply, ScriptedServer
 from tests.helpers.server_index import GRAPH
 from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
@@ -77,18 +76,14 @@ class FakeCluster:
 
     def answer(self, body: Mapping[str, Any]) -> Json:
         keys = body.get("query", {}).get("ids", {}).get("values")
-        hits = [
-            add_best_spans(hit, body)
-            for hit in map(self.hit, self.entries)
-            if keys is None or hit["_id"] in keys
-        ]
+        hits = [hit for hit in map(self.hit, self.entries) if keys is None or hit["_id"] in keys]
         total = {"total": {"value": self.passages}} if body.get("track_total_hits") else {}
         return {"hits": {"hits": hits[: body["size"]], **total}, "_shards": {"total": self.shards}}
 
     def hit(self, entry: Entry) -> Json:
         fields = passage_codec.build_source(entry, self.spec, "2026-01-01T00:00:00+00:00", GRAPH)
         source = json.loads(passage_codec.to_json(fields))
-        columns = ("document_id", "ordinal", "tokens", "short_codes", "source_hash")
+        columns = ("document_id", "ordinal", "tokens", "source_hash")
         return {
             "_index": self.name,
             "_id": passage_codec.passage_id(source["document_id"], source["ordinal"]),
@@ -134,7 +129,7 @@ def query_ids(backend: ServerBackend, **options: Any) -> list[str]:
     return [hit.id for hit in run_query(backend, **options).hits]
 
 
-LATER = ["/_msearch", "/_msearch"]  # legs, then codes and contents
+LATER = ["/_msearch", "/calls/_search"]  # legs with codes, then contents
 FIRST = ["/calls", "/calls/_search", *LATER]  # head, count of passages
 
 
@@ -278,7 +273,7 @@ def test_passages_written_by_another_version_of_the_program_are_asked_about_once
         "/calls/_search",  # counts passages
         "/_msearch",
         "/calls",
-        "/_msearch",
+        "/calls/_search",
     ]
     query_ids(backend)
     assert cluster.take_paths() == LATER
@@ -316,17 +311,6 @@ def test_a_size_is_counted_again_when_it_is_old(
         proposed += [body["size"] for body in cluster.bodies if "nested" in body["query"]]
         cluster.bodies.clear()
     assert proposed == [400, 400, 800]  # four times the passages, twice as many proposed
-
-
-def test_contents_of_many_passages_are_fetched_for_the_page_alone(
-    backend: ServerBackend, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    together = run_query(backend)
-    monkeypatch.setattr("hybrid_search.backends.server.backend.WITH_CONTENTS", 0)
-    cluster.take_paths()
-    alone = run_query(backend)
-    assert cluster.take_paths() == [*LATER, "/calls/_search"]
-    assert alone.hits == together.hits
 
 
 def test_words_alone_need_no_size(backend: ServerBackend, cluster: FakeCluster) -> None:

@@ -43,9 +43,6 @@ PASSAGE_FIELDS = {
 """The fields of a passage, written out: whoever adds one sees that it is stored for every passage
 of every call.
 """
-SHORT_CODES = {"short_codes"}
-OWN_FIELDS = {"opensearch": PASSAGE_FIELDS, "elasticsearch": PASSAGE_FIELDS | SHORT_CODES}
-"""OpenSearch scores the best spans by a script, and Elasticsearch sends short codes."""
 
 
 def leaves(
@@ -90,29 +87,24 @@ def read_json(file: str) -> Any:
 
 @pytest.mark.parametrize("engine", DIALECTS)
 def test_a_server_has_the_fields_of_a_passage_and_takes_no_other(engine: str) -> None:
-    assert set(properties(engine)) == OWN_FIELDS[engine]
+    assert set(properties(engine)) == PASSAGE_FIELDS
     assert set(properties(engine)["spans"]["properties"]) == SPAN_FIELDS
     assert make_body(engine)["mappings"]["dynamic"] == "strict"
 
 
-@pytest.mark.parametrize("engine", DIALECTS)
-def test_the_writer_fills_these_fields_and_no_other(engine: str) -> None:
+def test_the_writer_fills_these_fields_and_no_other() -> None:
     document = {"id": "a", "text": "where is my refund", "date": "2026-01-01", "n": "7"}
     (entry,) = tiny_encoder.make_entries(document)
     passage_source = passage_codec.build_source(
-        entry,
-        tiny_encoder.make_spec(),
-        "2026-01-02T03:04:05+00:00",
-        BYTE_GRAPH,
-        with_short_codes=OWN_FIELDS[engine] >= SHORT_CODES,
+        entry, tiny_encoder.make_spec(), "2026-01-02T03:04:05+00:00", BYTE_GRAPH
     )
-    assert set(passage_source) == OWN_FIELDS[engine]
+    assert set(passage_source) == PASSAGE_FIELDS
     assert {name for span in passage_source["spans"] for name in span} == SPAN_FIELDS
     for span in passage_source["spans"]:
         assert document["text"][span["start"] : span["end"]] == span["text"]
 
 
-def test_both_servers_are_told_the_same_but_for_vectors_and_short_codes() -> None:
+def test_both_servers_are_told_the_same_but_for_vectors() -> None:
     mappings_by_engine = {
         engine: make_body(engine, IndexOptions(quantization="none"))["mappings"]
         for engine in DIALECTS
@@ -121,8 +113,6 @@ def test_both_servers_are_told_the_same_but_for_vectors_and_short_codes() -> Non
         engine: index_mapping["properties"]["spans"]["properties"].pop("vector")
         for engine, index_mapping in mappings_by_engine.items()
     }
-    del mappings_by_engine["elasticsearch"]["properties"]["short_codes"]
-    mappings_by_engine["elasticsearch"]["_source"]["excludes"].remove("short_codes")
     assert mappings_by_engine["opensearch"] == mappings_by_engine["elasticsearch"]
     assert vectors["opensearch"]["type"] == "knn_vector"
     assert vectors["elasticsearch"]["type"] == "dense_vector"

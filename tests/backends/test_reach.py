@@ -7,13 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hybrid_search.backends.server.first_pass import KEYS_ONLY, build_estimating_pass
 from hybrid_search.backends.server.index_size import IndexSize
 from hybrid_search.backends.server.reach import Reach, choose_reach
 from hybrid_search.backends.types import Request
 
 REQUEST = Request("phrase", np.ones(32, np.float32), 100)
-WITH_CODES = build_estimating_pass(Request("", np.zeros(32, np.float32), 1))
 
 
 @pytest.mark.parametrize(
@@ -29,23 +27,23 @@ WITH_CODES = build_estimating_pass(Request("", np.zeros(32, np.float32), 1))
 )
 def test_a_larger_index_is_searched_further(passages: int, shards: int, expected: Reach) -> None:
     size = IndexSize(passages, shards)
-    assert choose_reach("opensearch", REQUEST, WITH_CODES, size) == expected
+    assert choose_reach("opensearch", REQUEST, size) == expected
 
 
 def test_elasticsearch_is_searched_for_more() -> None:
     size = IndexSize(350_000, 5)
-    assert choose_reach("elasticsearch", REQUEST, WITH_CODES, size) == Reach(949, 1_265, 10_000)
+    assert choose_reach("elasticsearch", REQUEST, size) == Reach(949, 1_265, 10_000)
 
 
 def test_a_wide_window_is_filled_by_both_legs() -> None:
     size = IndexSize(1_000, 1)
     wide = replace(REQUEST, window=450)
-    assert choose_reach("opensearch", wide, WITH_CODES, size) == Reach(450, 900, 2_500)
+    assert choose_reach("opensearch", wide, size) == Reach(450, 900, 2_500)
 
 
 def test_passages_that_come_as_keys_are_as_many_as_are_asked() -> None:
     wide = replace(REQUEST, window=5_000)
     size = IndexSize(9, 1)
-    assert choose_reach("opensearch", wide, KEYS_ONLY, size) == Reach(5_000, 5_000, 2_500)
+    assert choose_reach("opensearch", wide, size) == Reach(5_000, 5_000, 2_500)
     by_spans = replace(wide, lexical=False)
-    assert choose_reach("opensearch", by_spans, KEYS_ONLY, size) == Reach(0, 5_000, 2_500)
+    assert choose_reach("opensearch", by_spans, size) == Reach(0, 5_000, 2_500)

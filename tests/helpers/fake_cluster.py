@@ -16,7 +16,6 @@ import cbor2
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import mappings, passage_codec, scan
 from hybrid_search.backends.server.passage_codec import CLOSE, OPEN
-from tests.helpers.fake_script import add_best_spans
 from tests.helpers.fake_server import HELLO, HttpRequest, Reply, make_bulk_response
 from tests.helpers.server_index import GRAPH
 from tests.helpers.tiny_encoder import make_entries, make_spec
@@ -68,7 +67,7 @@ class FakeCluster:
         for entry in entries:
             fields = passage_codec.build_source(entry, make_spec(), WRITTEN_AT, GRAPH)
             source = json.loads(passage_codec.to_json(fields))
-            columns = (*KEY, "tokens", "short_codes", "passages", "source_hash")
+            columns = (*KEY, "tokens", "passages", "source_hash")
             self.hits.append(
                 {
                     "_index": INDEX,
@@ -151,7 +150,7 @@ class FakeCluster:
             "status": 200,
             "hits": {
                 "total": {"value": len(self.hits), "relation": "eq"},
-                "hits": [add_best_spans(hit, body) for hit in hits[: body.get("size", 10)]],
+                "hits": hits[: body.get("size", 10)],
             },
         }
         if "aggs" in body:

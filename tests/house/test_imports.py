@@ -62,7 +62,6 @@ ALLOWED_IMPORTERS = {
     },
     "Stemmer": {"text.stems"},
     "numkong": {
-        "backends.server.two_bit_codes",
         "encoder.precisions",
         "text.codebook",
         "text.residual_codes",

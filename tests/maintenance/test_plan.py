@@ -112,13 +112,8 @@ def test_the_plan_of_a_million_documents_is_the_sample_times_as_much(plan_sample
     assert estimate.hours.gpu == pytest.approx(
         (1e6 * plan_sample.tokens / 667_000 / 3600, 1e6 * plan_sample.tokens / 47_000 / 3600)
     )
-    # Short codes: 2 bytes for 8 numbers of 2 bits, a length and a count for each word, a length for
-    # each span, and 13 bytes before each passage's; this model knows no boundaries.
-    words = sum(len(codes.words) for codes in plan_sample.codes)
-    all_spans = sum(len(codes.norms) for codes in plan_sample.codes)
-    short_code_bytes = 4 * words + all_spans + 13 * len(plan_sample.codes)
-    # All codes times 2.34, and a byte for each number: 50 GiB of it a shard.
-    server = 1e6 * (2.34 * (plan_sample.code_bytes + short_code_bytes) + 8 * spans)
+    # The codes times 2.34, and a byte for each number: 50 GiB of it a shard.
+    server = 1e6 * (2.34 * plan_sample.code_bytes + 8 * spans)
     assert estimate.load.server_bytes == pytest.approx(server, rel=1e-6)
     assert estimate.shards == -(-estimate.load.server_bytes // (50 * 2**30)) > 1
 

@@ -467,13 +467,7 @@ def overwrite_passage(place: RawIndex, document_id: str, number: int, **changed:
     (mapping,) = place.request_json("GET", f"/{place.index}/_mapping").values()
     properties = mapping["mappings"]["properties"]
     graph = GraphVectors.from_mapping(properties["spans"]["properties"]["vector"], TINY.dimension)
-    built = passage_codec.build_source(
-        entry,
-        TINY,
-        "2026-01-01T00:00:00+00:00",
-        graph,
-        with_short_codes="short_codes" in properties,
-    )
+    built = passage_codec.build_source(entry, TINY, "2026-01-01T00:00:00+00:00", graph)
     source = json.loads(passage_codec.to_json(built)) | changed
     passage_id = passage_codec.passage_id(document_id, changed.get("ordinal", number))
     place.write_passage("PUT", f"/{place.index}/_doc/{quote(passage_id)}", source)

@@ -7,9 +7,8 @@ In: entries to write and requests to answer. Out: HTTP requests to one cluster, 
 * `aliases` finds and creates the versioned indexes behind an alias, by the bodies of `mappings`,
   which also reads the types of metadata fields. `new_index` creates an index late.
 * `request_bodies` builds searches, `passage_codec` converts passages to documents and back.
-* `leg_search` builds and sends the searches of both legs. `reach` says how far they go,
-  by the `index_size`, and `first_pass` what their passages come with: scores by the script of
-  `mappings`, or `short_codes`. `proposals` chooses those of them that are scored exactly.
+* `leg_search` builds and sends the searches of both legs, whose passages come with word codes.
+  `reach` says how far they go, by the `index_size`.
 * `writer` writes documents, each held whole by `document_buffer` and checked by `field_types`;
   `scan` lists all passages.
 * `next_version` is blue-green reindexing.

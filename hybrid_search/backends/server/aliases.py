@@ -36,8 +36,7 @@ class ServerIndex:
 
     `name` is its own name and `alias` that of its alias. It was created with `spec` and `options`;
     `fields` are its metadata fields (dotted name -> type). `graph` says how the vectors of its
-    covering windows are written. With `has_short_codes` passages are chosen by short codes. An
-    alias with a `filter` shows only the passages that match it.
+    covering windows are written. An alias with a `filter` shows only the passages that match it.
     """
 
     name: str
@@ -46,7 +45,6 @@ class ServerIndex:
     fields: Mapping[str, str]
     options: Mapping[str, Any]
     graph: GraphVectors
-    has_short_codes: bool
     filter: Mapping[str, Any] | None = None
 
     def narrow(self, query: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,11 +130,10 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
             f"index {name!r} on {server} lacks {name_lists.list_names(sorted(missing))} in its "
             f"mapping, which an index of {server.engine} has: ingest again into a new index"
         )
-    return _describe(server, name, alias, spec, meta.get("options", {}), properties)
+    return _describe(name, alias, spec, meta.get("options", {}), properties)
 
 
 def _describe(
-    server: Server,
     name: str,
     alias: str,
     spec: IndexSpec,
@@ -152,7 +149,6 @@ def _describe(
         mappings.read_fields(properties),
         options,
         GraphVectors.from_mapping(vector, spec.dimension),
-        has_short_codes="short_codes" in mappings.list_columns(server.engine),
     )
 
 
@@ -245,7 +241,7 @@ def create_version(
         if error.status != 400 or not _is_created_by(server, name, creation_token):
             raise
     stored_options = body["mappings"]["_meta"]["options"]
-    return _describe(server, name, alias, spec, stored_options, body["mappings"]["properties"])
+    return _describe(name, alias, spec, stored_options, body["mappings"]["properties"])
 
 
 def _is_created_by(server: Server, name: str, creation_token: str) -> bool:

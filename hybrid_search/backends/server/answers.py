@@ -119,9 +119,7 @@ _COLUMNS: Mapping[str, Any] = {
     "passages": tuple[NonNegativeInt],
     "source_hash": tuple[str],
     "start": tuple[_Offset],
-    "best_spans": tuple[_Score, _Score],
     "tokens": NotRequired[list[str]],
-    "short_codes": NotRequired[list[str]],
     "turn_speakers": NotRequired[list[_TurnSpeaker]],
 }
 _SOURCE: Mapping[str, Any] = {
@@ -144,7 +142,7 @@ _NUMBERS: Mapping[str, Any] = {
 def read_search(body: Mapping[str, Any]) -> Callable[[Any], Answer]:
     """Return the reader of the answer to a search, which must have what `body` asks for."""
     source = body.get("_source", False)
-    columns = (*body.get("docvalue_fields", ()), *body.get("script_fields", ()))
+    columns = tuple(body.get("docvalue_fields", ()))
     parts = frozenset(body.keys() & {"sort", "highlight"})
     counts = body.get("track_total_hits", False)
     shape = _shape_search(columns, json.dumps(source), json.dumps(body.get("aggs")), parts, counts)

@@ -6,8 +6,7 @@ the server stores.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +17,6 @@ from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import (
     aliases,
-    leg_search,
     new_index,
     passage_codec,
     request_bodies,
@@ -26,16 +24,10 @@ from hybrid_search.backends.server import (
 )
 from hybrid_search.backends.server.head_cache import HeadCache
 from hybrid_search.backends.server.index_size import SizeCache, describe_index
-from hybrid_search.backends.server.leg_search import LegSearch
+from hybrid_search.backends.server.leg_search import LegSearch, read_scores
 from hybrid_search.backends.server.next_version import NextVersion
-from hybrid_search.backends.server.proposals import (
-    Proposals,
-    Windows,
-    choose_exact,
-    cut_windows,
-    list_outranked,
-)
-from hybrid_search.backends.server.searcher import Hits, Searcher
+from hybrid_search.backends.server.reach import BATCH_PASSAGES, is_wide
+from hybrid_search.backends.server.searcher import Searcher
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.types import (
     Candidates,
@@ -49,17 +41,12 @@ from hybrid_search.backends.types import (
     ScannedPassage,
     StoredPassage,
 )
+from hybrid_search.backends.window import choose_window
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import UsageError
-from hybrid_search.text.best_passages import best_passages
+from hybrid_search.text.best_passages import BestPassages, best_passages, best_stored_passages
 from hybrid_search.text.filters import Scalar
-from hybrid_search.text.spans import find_highest
-from hybrid_search.text.types import WordCodes
-
-WITH_CONTENTS = 100
-"""Up to so many passages whose word codes are fetched bring along what a hit shows of them."""
-
-_log = logging.getLogger(__name__)
+from hybrid_search.text.word_codes import UNREADABLE
 
 
 class ServerBackend:
@@ -163,43 +150,34 @@ class ServerBackend:
         return scan.read_documents(self.server, aliases.find_index(self.server, index), ids)
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
-        """Return the best passages of each leg, from two ``_msearch``.
+        """Return the best passages of each leg, from one ``_msearch``.
 
-        The first brings both legs with scores or short codes, the second the word codes of the
-        passages that matter, and the BM25 scores that the first did not bring. Those of the span
-        leg are in the order of their best span, after all their spans were scored.
+        Those of the span leg are in the order of their best span, after all their spans were
+        scored. The word codes of a wide request are fetched in batches.
 
         Raises IndexChangedError if the index was replaced since its head was remembered.
         """
-        first_pass, proposals = self._leg_search.run(index, request)
-        windows = cut_windows(proposals, request)
-        blocks = choose_exact(proposals, windows, request, first_pass.error)
-        keys = list(blocks)
+        proposals = self._leg_search.run(index, request)
+        matches = list(proposals.bm25) if request.lexical else []
+        lexical = {key: proposals.bm25[key] for key in _cut(matches, request.window)}
         if not request.semantic:
-            lexical = _select_lexical(proposals, windows, blocks)
-            outranked = list_outranked(proposals, windows, blocks)
-            return Candidates(lexical, outranked=outranked, blocks=blocks)
-        scores, codes, contents = self._fetch_scores(index, request, keys, proposals)
-        # of passages of equal scores the first id comes first, and not the first in the graph
-        codes = {key: codes[key] for key in keys if key in codes}
-        best = best_passages(request.vector, codes, span_filter=request.span_filter)
-        if proposals.unknown:
-            highest = find_highest(list(best.cosines.values())).tolist()
-            windows = cut_windows(proposals, request, dict(zip(best.cosines, highest, strict=True)))
-        in_window = set(windows.semantic)
-        nearest = {key: tokens for key, tokens in best.codes.items() if key in in_window}
+            return Candidates(lexical)
+        hits = proposals.hits
+        if is_wide(request):
+            batches = _split_batches(list(hits))
+            bodies = (request_bodies.codes_body(request, batch) for batch in batches)
+            fetched = self._searcher.search_batches(index, bodies)
+            hits = {passage_codec.hit_key(hit): hit for hit in fetched}
+        best = _score_spans(request, hits, lexical)
+        others = dict.fromkeys(hits, 0.0) if proposals.has_all_matches else {}
         return Candidates(
-            _select_lexical(proposals, windows, blocks),
-            nearest,
-            f"HNSW, {len(proposals.best_spans)} passages proposed, {len(keys)} scored exactly",
-            codes,
+            lexical,
+            best.codes,
+            f"HNSW, {len(hits)} passages scored exactly",
+            {**best.others, **dict.fromkeys(best.damaged, UNREADABLE)},
             best.damaged,
-            self._leg_search.advise(index, first_pass, proposals, best.damaged),
-            scores,
-            best.cosines,
-            list_outranked(proposals, windows, blocks),
-            contents,
-            blocks,
+            memo={**others, **proposals.bm25},
+            cosines=best.cosines,
         )
 
     def complete_candidates(
@@ -219,67 +197,29 @@ class ServerBackend:
         if isinstance(candidates.memo, dict):
             scores |= candidates.memo
         codes = candidates.all_codes
-        for batch in leg_search.split_batches(
-            [key for key in keys if key not in scores or key not in codes]
-        ):
+        for batch in _split_batches([key for key in keys if key not in scores or key not in codes]):
             unscored = [key for key in batch if key not in scores]
             uncoded = [key for key in batch if key not in codes]
-            batch_scores, hits = self._complete_batch(index, request, unscored, uncoded)
-            scores |= batch_scores
-            codes |= passage_codec.read_codes(hits)
+            bodies = []
+            if unscored:
+                bodies.append(request_bodies.match_body(request, len(unscored), among=unscored))
+            if uncoded:
+                bodies.append(request_bodies.codes_body(request, uncoded))
+            parts = self._searcher.search_together(index, bodies)
+            hit_lists = [part["hits"]["hits"] for part in parts]
+            if unscored:
+                scores |= read_scores(hit_lists.pop(0))
+            if uncoded:
+                codes |= passage_codec.read_codes(hit_lists.pop())
         return [
             passage_codec.build_stored_passage(key, scores.get(key, 0.0), codes[key])
             for key in keys
             if key in codes
         ]
 
-    def _fetch_scores(
-        self, index: str, request: Request, keys: Sequence[str], proposals: Proposals
-    ) -> tuple[dict[str, float], dict[str, WordCodes], dict[str, PassageContent]]:
-        """Return the BM25 scores and the word codes of `keys`, as far as they still exist.
-
-        Of a few passages the contents come along, which saves the page a round trip.
-        """
-        scores = dict.fromkeys(keys, 0.0) if not proposals.unlisted_bm25 else {}
-        scores |= proposals.bm25
-        codes: dict[str, WordCodes] = {}
-        contents: dict[str, PassageContent] = {}
-        with_contents = len(keys) <= WITH_CONTENTS
-        for batch in leg_search.split_batches(keys):
-            unscored = [key for key in batch if key not in scores]
-            batch_scores, hits = self._complete_batch(
-                index, request, unscored, batch, with_contents=with_contents
-            )
-            scores |= dict.fromkeys(unscored, 0.0) | batch_scores
-            codes |= passage_codec.read_codes(hits)
-            contents |= passage_codec.read_contents(hits) if with_contents else {}
-        return scores, codes, contents
-
-    def _complete_batch(
-        self,
-        index: str,
-        request: Request,
-        unscored: Sequence[str],
-        uncoded: Sequence[str],
-        *,
-        with_contents: bool = False,
-    ) -> tuple[dict[str, float], Hits]:
-        """Return the BM25 scores of the passages `unscored`, and hits with codes of `uncoded`."""
-        bodies = []
-        if unscored:
-            body = request_bodies.match_body(request, len(unscored), among=unscored)
-            bodies.append(body)
-        if uncoded:
-            body = request_bodies.codes_body(request, uncoded, with_contents=with_contents)
-            bodies.append(body)
-        parts = self._searcher.search_together(index, bodies)
-        hit_lists = [part["hits"]["hits"] for part in parts]
-        scores = leg_search.read_scores(hit_lists.pop(0)) if unscored else {}
-        return scores, hit_lists.pop() if uncoded else []
-
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
-        bodies = map(request_bodies.contents_body, leg_search.split_batches(keys))
+        bodies = map(request_bodies.contents_body, _split_batches(keys))
         hits = self._searcher.search_batches(index, bodies)
         return passage_codec.read_contents(hits)
 
@@ -287,10 +227,7 @@ class ServerBackend:
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return the start and end of the matching words of each passage of `keys` that has any."""
-        bodies = (
-            request_bodies.highlights_body(request, batch)
-            for batch in leg_search.split_batches(keys)
-        )
+        bodies = (request_bodies.highlights_body(request, batch) for batch in _split_batches(keys))
         hits = self._searcher.search_batches(index, bodies)
         return {
             hit["_id"]: passage_codec.read_highlights(hit) for hit in hits if "highlight" in hit
@@ -328,11 +265,36 @@ class ServerBackend:
         self.server.close()
 
 
-def _select_lexical(
-    proposals: Proposals, windows: Windows, exact: Container[Key]
-) -> dict[Key, float]:
-    """Return the `exact` passages in the window of the BM25 leg, with their BM25 scores."""
-    return {key: proposals.bm25[key] for key in windows.lexical if key in exact}
+def _score_spans(
+    request: Request, hits: Mapping[Key, Mapping[str, Any]], lexical: Collection[Key]
+) -> BestPassages:
+    """Return the passages in the window of the span leg, those of the BM25 leg, and the damaged.
+
+    All spans of the passages of `hits` are scored.
+    """
+
+    def choose(ranked: list[Key]) -> list[Key]:
+        return _cut(ranked, request.window)
+
+    # of passages of equal scores the first id comes first, and not the first in the graph
+    keys = sorted(hits, key=passage_codec.parse_passage_id)
+    if request.span_filter:
+        codes = {key: passage_codec.decode_codes(hits[key]) for key in keys}
+        return best_passages(request.vector, codes, choose, request.span_filter, lexical)
+    stored = {key: passage_codec.read_stored_codes(hits[key]) for key in keys}
+    return best_stored_passages(request.vector, stored, choose, lexical)
+
+
+def _cut(ranked: Sequence[Key], window: int) -> list[Key]:
+    """Return the passages within the window of a leg, best first."""
+    documents = (passage_codec.parse_passage_id(key)[0] for key in ranked)
+    return [ranked[position] for position in choose_window(documents, window)]
+
+
+def _split_batches(keys: Sequence[Key]) -> Iterator[list[Key]]:
+    """Yield `keys` in lists for one request each."""
+    for start in range(0, len(keys), BATCH_PASSAGES):
+        yield list(keys[start : start + BATCH_PASSAGES])
 
 
 def _check_options(index: str, options: Mapping[str, str], current: Mapping[str, str]) -> None:

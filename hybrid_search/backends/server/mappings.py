@@ -81,16 +81,6 @@ def name_columns(properties: Mapping[str, Any]) -> frozenset[str]:
     return frozenset({*properties, *(f"spans.{name}" for name in spans)})
 
 
-@cache
-def read_script(engine: str) -> str | None:
-    """Return the script that scores the best spans of a passage on a server.
-
-    None is for an engine that has none: on Elasticsearch it was never tried.
-    """
-    path = FOLDER / engine / "best_spans.painless"
-    return path.read_text(encoding="utf-8") if path.is_file() else None
-
-
 def _row(engine: str, spec: IndexSpec, options: IndexOptions, version: Version) -> Row:
     """Return the row of ``vectors.json`` that says how this server stores a vector.
 

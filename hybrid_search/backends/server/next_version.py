@@ -142,7 +142,6 @@ class NextVersion:
                 self.new.spec.policy,
                 source["text"],
                 self.new.graph,
-                with_short_codes=self.new.has_short_codes,
             )
             source |= {
                 "source_hash": rehash(source["source_hash"], self.new.spec),
@@ -159,7 +158,7 @@ class NextVersion:
     def _iterate_hits(self) -> Iterator[dict[str, Any]]:
         aliases.refresh(self._server, self.old.name)
         source_options = {
-            "_source": {"excludes": ["spans", "tokens", "short_codes"]},
+            "_source": {"excludes": ["spans", "tokens"]},
             "docvalue_fields": request_bodies.CODES["docvalue_fields"],
         }
         yield from scan.iterate_hits(self._server, self.old.name, source_options, PAGE)

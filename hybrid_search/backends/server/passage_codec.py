@@ -12,9 +12,7 @@ import numpy as np
 import orjson
 import pybase64
 
-from hybrid_search.backends.server import short_codes
 from hybrid_search.backends.server.graph_vectors import GraphVectors
-from hybrid_search.backends.server.short_codes import ShortCodes
 from hybrid_search.backends.turn_layout import build_layout, read_speakers
 from hybrid_search.backends.types import IndexSpec, Key, PassageContent, StoredPassage
 from hybrid_search.errors import IndexStoreError
@@ -36,12 +34,7 @@ def parse_passage_id(id_: str) -> tuple[str, int]:
 
 
 def build_source(
-    entry: Entry,
-    spec: IndexSpec,
-    written_at: str,
-    graph: GraphVectors,
-    *,
-    with_short_codes: bool = True,
+    entry: Entry, spec: IndexSpec, written_at: str, graph: GraphVectors
 ) -> dict[str, Any]:
     """Return the server document of a passage; `written_at` is the time in ISO 8601.
 
@@ -61,14 +54,7 @@ def build_source(
         "layout": layout,
         **describe_metadata(entry.document.metadata, layout),
         "turn_speakers": encode_turns(entry.turns),
-        **derive_fields(
-            entry.tokens,
-            passage.start,
-            spec.policy,
-            entry.text,
-            graph,
-            with_short_codes=with_short_codes,
-        ),
+        **derive_fields(entry.tokens, passage.start, spec.policy, entry.text, graph),
     }
 
 
@@ -105,31 +91,19 @@ def describe_metadata(metadata: Mapping[str, Any], layout: str) -> dict[str, Any
 
 
 def derive_fields(
-    codes: WordCodes,
-    start: int,
-    policy: str,
-    text: str,
-    graph: GraphVectors,
-    *,
-    with_short_codes: bool = True,
+    codes: WordCodes, start: int, policy: str, text: str, graph: GraphVectors
 ) -> dict[str, Any]:
     """Return the fields that follow from a passage's word codes.
 
-    They are the codes themselves, the short codes if the index has them, and the covering spans of
-    `policy` with their words and vectors, written as `graph` says.
+    They are the codes themselves, and the covering spans of `policy` with their words and vectors,
+    written as `graph` says.
     """
     spans = build_window_fields(codes, start, policy, text, graph)
     return {
         "tokens": pybase64.b64encode_as_string(word_codes.to_bytes(codes)),
-        **({"short_codes": encode_short_codes(codes)} if with_short_codes else {}),
         "span_count": len(spans),
         "spans": spans,
     }
-
-
-def encode_short_codes(codes: WordCodes) -> str:
-    """Return the short codes that belong to word codes, in base64."""
-    return pybase64.b64encode_as_string(short_codes.to_bytes(short_codes.shorten(codes)))
 
 
 def build_window_fields(
@@ -181,7 +155,7 @@ def decode_codes(hit: Mapping[str, Any]) -> WordCodes:
     If they are damaged, or are missing because the index was copied without them, the result is
     `word_codes.UNREADABLE`.
     """
-    codes = word_codes.read(_decode_column(hit, "tokens"))
+    codes = word_codes.read(read_stored_codes(hit))
     turns = decode_turns(hit)
     return replace(codes, turns=turns) if turns else codes
 
@@ -191,19 +165,10 @@ def read_codes(hits: Iterable[Mapping[str, Any]]) -> dict[Key, WordCodes]:
     return {hit_key(hit): decode_codes(hit) for hit in hits}
 
 
-def decode_short_codes(hit: Mapping[str, Any]) -> ShortCodes | None:
-    """Return the short codes of a hit of a search with `request_bodies.SHORT_CODES`.
-
-    None is for those that are damaged, or are missing because the index was copied without them.
-    """
-    codes = short_codes.read(_decode_column(hit, "short_codes"))
-    turns = decode_turns(hit)
-    return replace(codes, turns=turns) if codes and turns else codes
-
-
-def _decode_column(hit: Mapping[str, Any], name: str) -> bytes:
-    """Return the bytes of a column in base64 without padding, empty if it is damaged or missing."""
-    encoded = (hit["fields"].get(name) or [""])[0]
+def read_stored_codes(hit: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a hit's word codes, empty if they are no base64 or missing."""
+    # a server gives base64 without padding
+    encoded = (hit["fields"].get("tokens") or [""])[0]
     try:
         return pybase64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     except ValueError:

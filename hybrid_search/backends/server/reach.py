@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 
 from hybrid_search.backends.server.dialects import find_dialect
-from hybrid_search.backends.server.first_pass import KEYS_ONLY, FirstPass
 from hybrid_search.backends.server.index_size import IndexSize
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import Request
@@ -22,9 +21,11 @@ BY_WORDS = (300, 1500)
 """The fewest and the most passages that BM25 proposes, for both legs.
 
 A graph search misses passages among near duplicates, and BM25 proposes a passage in a tenth of the
-time. What is known of the BM25 scores of all others is that they are less, so the more passages it
-proposes, the fewer word codes are fetched.
+time.
 """
+
+BATCH_PASSAGES = 500
+"""Passages whose word codes come in one further request: 4 MB."""
 
 MOST_PROPOSED = 10_000
 """The most passages that a leg proposes: servers return no more (``index.max_result_window``)."""
@@ -65,15 +66,20 @@ class Reach:
     searched: int = 0
 
 
-def choose_reach(engine: Engine, request: Request, first_pass: FirstPass, size: IndexSize) -> Reach:
+def is_wide(request: Request) -> bool:
+    """Return whether the codes of all candidates are too much for one answer."""
+    return request.window > BATCH_PASSAGES
+
+
+def choose_reach(engine: Engine, request: Request, size: IndexSize) -> Reach:
     """Return how far an index of that size is searched for the span leg, and for BM25.
 
-    BM25 proposes passages for the span leg, too, unless these come as keys only.
+    BM25 proposes passages for the span leg, too, unless the request is wide.
     """
     searched = _limit(
         size.passages // size.shards // find_dialect(engine).searched_share, SEARCHED_SPANS
     )
-    if first_pass is KEYS_ONLY:
+    if is_wide(request):
         return Reach(request.window if request.lexical else 0, request.window, searched)
     share = FILTERED if request.span_filter else 1
     by_words = share * _count_proposed(size, BY_WORDS)

@@ -11,15 +11,12 @@ from typing import Any
 
 from hybrid_search.backends.server.dialects import find_dialect
 from hybrid_search.backends.server.dialects.base import NearestSpans
-from hybrid_search.backends.server.graph_vectors import GraphVectors, round_vector
+from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.passage_codec import CLOSE, OPEN
 from hybrid_search.backends.server.transport.base import Engine
-from hybrid_search.backends.types import FACETS, IndexSpec, Request
+from hybrid_search.backends.types import FACETS, Request
 from hybrid_search.errors import UsageError
-from hybrid_search.text import codebook, residual_codes
 from hybrid_search.text.filters import ID, Condition, Range, Scalar
-from hybrid_search.text.span_prior import WITHIN_TOKEN
-from hybrid_search.text.types import Codebook, Floats
 from hybrid_search.text.values import Form
 
 MAX_EXACT_INTEGER = 2**53
@@ -46,9 +43,6 @@ for 500 hits that took as long as the search (OpenSearch 3.5.0).
 CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "tokens"]}
 """Returns the key and the word codes, which are a column too."""
 
-SHORT_CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "short_codes"]}
-"""Returns the key and the short codes, which are a column on Elasticsearch."""
-
 BEST_OF_DOCUMENT = {"collapse": {"field": "document_id"}}
 """Returns only the best passage of each document."""
 
@@ -57,56 +51,11 @@ TURNS = "turn_speakers"
 
 CONTENT_FIELDS = ["start", "text", "layout", "metadata"]
 
-CODES_AND_CONTENTS: dict[str, Any] = {
-    "_source": CONTENT_FIELDS,
-    "docvalue_fields": CODES["docvalue_fields"],
-    "track_total_hits": False,
-}
-"""Returns the key, the word codes, and what is shown."""
 
-
-def add_turns(fields: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    """Return `fields` of a hit, with its turns if the request asks for speakers."""
+def choose_code_fields(request: Request) -> dict[str, Any]:
+    """Return `CODES`, with the turns of a passage if the request asks for speakers."""
     turns = [TURNS] if request.speakers else []
-    return {**fields, "docvalue_fields": [*fields["docvalue_fields"], *turns]}
-
-
-def best_span_fields(script: str, request: Request, spec: IndexSpec) -> dict[str, Any]:
-    """Return what brings the key of a passage, and cosine and score of its best spans, by a script.
-
-    The spans are those that the request counts. `spec` says how the index stores words.
-    """
-    prior, span_filter = request.prior, request.span_filter
-    used = codebook.find_by_name(spec.codebook, spec.dimension)
-    params: dict[str, Any] = {
-        **_describe_query(request.vector, used),
-        "codebook": used.identity,
-        "bits": spec.codes,
-        "residual_bytes": residual_codes.count_bytes(spec.dimension, spec.codes),
-        "levels": residual_codes.packed_levels(spec.codes).tolist(),
-        "scale": float(residual_codes.scale(spec.codes, spec.dimension)),
-    }
-    if span_filter and span_filter.speakers:
-        params["speakers"] = list(span_filter.speakers)
-    if span_filter and span_filter.not_vectors:
-        params["not_vectors"] = [
-            _describe_query(vector, used) for vector in span_filter.not_vectors
-        ]
-    if prior:
-        params["prior"] = {
-            "ends": prior.ends,
-            "inside": prior.inside,
-            "length": prior.length,
-            "within_token": WITHIN_TOKEN,
-        }
-    source = {"source": script, "params": params}
-    return {**KEYS, "script_fields": {"best_spans": {"script": source}}}
-
-
-def _describe_query(vector: Floats, used: Codebook) -> dict[str, Any]:
-    """Return a vector as the script multiplies it: turned, with its products with the centroids."""
-    turned = codebook.turn(vector[None])[0]
-    return {"vector": round_vector(turned), "centroids": round_vector(used.centroids @ turned)}
+    return {**CODES, "docvalue_fields": [*CODES["docvalue_fields"], *turns]}
 
 
 def match_body(
@@ -196,12 +145,9 @@ def _leave_out(documents: Sequence[str]) -> list[dict[str, Any]]:
     return [{"bool": {"must_not": [{"terms": {"document_id": list(documents)}}]}}]
 
 
-def codes_body(
-    request: Request, keys: Sequence[str], *, with_contents: bool = False
-) -> dict[str, Any]:
-    """Return the search for the word codes of passages, and for what is shown of them."""
-    fields = add_turns(CODES_AND_CONTENTS if with_contents else CODES, request)
-    return {"size": len(keys), "query": ids_query(keys), **fields}
+def codes_body(request: Request, keys: Sequence[str]) -> dict[str, Any]:
+    """Return the search for the word codes of passages."""
+    return {"size": len(keys), "query": ids_query(keys), **choose_code_fields(request)}
 
 
 def contents_body(keys: Sequence[str]) -> dict[str, Any]:

@@ -8,12 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from hybrid_search.backends.codes_fault import find_codes_fault
-from hybrid_search.backends.server import (
-    aliases,
-    passage_codec,
-    request_bodies,
-    short_codes,
-)
+from hybrid_search.backends.server import aliases, passage_codec, request_bodies
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.errors import UNUSABLE
 from hybrid_search.backends.types import (
@@ -44,7 +39,6 @@ NO_CODES = Fault(
     "its word codes are missing: a partial update or a copy by the server loses them, since "
     "they are not in _source",
 )
-OTHER_SHORT_CODES = Fault("vectors", "its short codes are not those of its word codes")
 
 EVERYTHING: Mapping[str, Any] = {"match_all": {}}
 
@@ -121,11 +115,11 @@ def iterate_passages(
 ) -> Iterator[ListedPassage]:
     """Yield all passages, with the fault of those that have no vectors, or no or damaged codes.
 
-    Word codes and short codes are only read with `full`.
+    Word codes are only read with `full`.
     """
     unfindable_keys = set(_list_keys(server, index, UNFINDABLE))
     codeless_keys = set(_list_keys(server, index, CODELESS))
-    columns = [*COLUMNS, "tokens", "short_codes"] if full else COLUMNS
+    columns = [*COLUMNS, "tokens"] if full else COLUMNS
     query = index.narrow(EVERYTHING)
     fields = {**request_bodies.KEYS, "docvalue_fields": columns, "query": query}
     page = PAGE_CODES if full else PAGE_PASSAGES
@@ -136,7 +130,9 @@ def iterate_passages(
         if key in codeless_keys:  # what loses the codes loses the vectors, too
             faults = [NO_CODES]
         elif full:
-            faults += _find_code_faults(hit, index)
+            codes = passage_codec.decode_codes(hit)
+            fault = find_codes_fault(codes, index.spec.dimension)
+            faults += [fault] if fault else []
         yield ListedPassage(
             key,
             values["document_id"],
@@ -192,15 +188,3 @@ def read_documents(
         contents = documents.setdefault(document_id, {})
         contents[hit["_id"]] = passage_codec.build_content(hit)
     return documents
-
-
-def _find_code_faults(hit: Mapping[str, Any], index: aliases.ServerIndex) -> list[Fault]:
-    """Return the fault of a passage's word codes, else that of its short codes."""
-    tokens = passage_codec.decode_codes(hit)
-    fault = find_codes_fault(tokens, index.spec.dimension)
-    if fault:
-        return [fault]
-    stored = passage_codec.decode_short_codes(hit)
-    if not index.has_short_codes or (stored and short_codes.belong_to(stored, tokens)):
-        return []
-    return [OTHER_SHORT_CODES]

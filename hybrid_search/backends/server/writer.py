@@ -144,11 +144,7 @@ class ServerWriter:
                 self._buffer.add(
                     passage_codec.to_json(
                         passage_codec.build_source(
-                            entry,
-                            self._index.spec,
-                            self._buffer.taken_at,
-                            self._index.graph,
-                            with_short_codes=self._index.has_short_codes,
+                            entry, self._index.spec, self._buffer.taken_at, self._index.graph
                         )
                     )
                 )

@@ -117,8 +117,7 @@ def measure_load(sample: Sample, policy: str, dimension: int) -> Load:
     word_bytes = measured_constants.LIST_BYTES + measured_constants.WORD_BYTES
     embedded = sample.code_bytes + sample.words * word_bytes
     vectors = spans * NEW_INDEX.count_graph_numbers(dimension) * NUMBER_BYTES
-    codes = sample.code_bytes + sample.short_code_bytes
-    server = codes * measured_constants.SERVER_CODE_BYTES + vectors
+    server = sample.code_bytes * measured_constants.SERVER_CODE_BYTES + vectors
     return Load(
         sample.documents,
         sample.words,

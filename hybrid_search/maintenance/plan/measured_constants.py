@@ -16,13 +16,12 @@ WORD_BYTES = 8.3
 """
 
 SERVER_CODE_BYTES = 2.34
-"""Bytes of a server's index per byte of codes, word codes and short codes, without the vectors.
+"""Bytes of a server's index per byte of word codes, without the vectors.
 
 Codes in base64, text and layout: 1,460,789 bytes for 1,000 words
 (``quantization_opensearch-calls_sgd``, 384 dimensions), of which vectors as floats are 320,200, by
-487,900 bytes of word codes. That was before there were short codes, which are a field of the same
-kind. The segments had codes in ``_source``, as new ones have until they are merged; merged, they
-take less.
+487,900 bytes of word codes. The segments had codes in ``_source``, as new ones have until they are
+merged; merged, they take less.
 """
 
 VECTOR_SECONDS = 0.2629e-3

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from hybrid_search.backends.server import short_codes
 from hybrid_search.encoder import passage_codes
 from hybrid_search.encoder.base import Encoder, codebook, span_prior
 from hybrid_search.errors import InputError, UsageError
@@ -48,14 +47,6 @@ class Sample:
     def words(self) -> int:
         """Number of words; those that two passages share count once."""
         return sum(int((passage_codes.counts > 0).sum()) for passage_codes in self.codes)
-
-    @property
-    def short_code_bytes(self) -> int:
-        """Bytes of the short codes of all passages, which Elasticsearch stores, too."""
-        return sum(
-            len(short_codes.to_bytes(short_codes.shorten(passage_codes)))
-            for passage_codes in self.codes
-        )
 
     @property
     def code_bytes(self) -> int:
