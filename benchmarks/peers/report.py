@@ -42,7 +42,9 @@ def ranking_table() -> str:
 
 def _describe_ranking(name: str, peer: Peer) -> list[str]:
     scores = [_format_scores(name, task) for task in DOCUMENTS]
-    weights = next(_read(name, task)["weights"] for task in DOCUMENTS if is_measured(name, task, None))
+    weights = next(
+        _read(name, task)["weights"] for task in DOCUMENTS if is_measured(name, task, None)
+    )
     return [peer.store.value, weights, *scores]
 
 
