@@ -60,7 +60,7 @@ def test_a_tool_answers_what_the_method_of_its_name_answers(sample: Client) -> N
 def test_mining_answers_as_many_mentions_as_requested_and_tells_whether_these_are_all(
     sample: Client,
 ) -> None:
-    topic = {**TOPIC, "phrases": ["I am waiting"], "threshold": 0.05}
+    topic = {**TOPIC, "phrases": ["I am waiting"], "threshold": 0.02}
     expected = [match.to_dict() for match in sample.mine([topic])]
     assert len(expected) > 3
     every = call(sample, "mine_topic", {**topic, "size": MAX_MATCHES})

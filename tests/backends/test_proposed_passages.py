@@ -216,7 +216,9 @@ def test_where_the_nearest_are_gone_those_of_the_bm25_leg_do_not_stand_in_for_ot
     proposals = iter([gone, np.array(list(by_spans.semantic))])
     monkeypatch.setattr(Snapshot, "find_near", lambda *_: next(proposals))
     candidates = client.backend.find_candidates("calls", request_refund(window))
-    assert list(candidates.semantic) == list(by_spans.semantic)[:window]
+    nearest = list(candidates.semantic)
+    assert len(nearest) >= window  # of as many documents
+    assert nearest == list(by_spans.semantic)[: len(nearest)]
     assert {*candidates.semantic} - {*candidates.lexical}
 
 

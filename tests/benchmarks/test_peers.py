@@ -192,6 +192,7 @@ def test_a_peer_without_a_server_says_what_to_give() -> None:
 def test_tables_have_a_row_for_each_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "PEERS", tmp_path)
     searched = {
+        "weights": "the base, by torch",
         "ndcg@10": 0.51234,
         "ndcg@10 interval": [0.4, 0.6],
         "mrr@10": 0.7,

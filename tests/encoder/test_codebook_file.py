@@ -17,7 +17,7 @@ from hybrid_search.system import file_digest
 from hybrid_search.text import codebook
 from tests.helpers.tiny_encoder import TinyEncoder
 
-SIZES = (384, 288, 256, 128, 64)
+SIZES = (384, 256, 128, 64)
 
 
 def write_folder(folder: Path, *, is_named: bool = True, **arrays: NDArray[Any]) -> Path:

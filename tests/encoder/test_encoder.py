@@ -37,24 +37,24 @@ REFUND = "I would like a refund for my order."
 RIVER = "The river bank was muddy."
 
 GOLDEN = [
-    (REFUND, "und", [-0.0260, 0.3376, 0.0550, -0.1432], 11.90),
-    (REFUND, "order", [-0.0446, 0.2744, -0.0682, -0.0932], 11.38),
-    (RIVER, "river", [-0.0667, 0.0586, -0.1221, -0.0740], 6.95),
-    (RIVER, "muddy", [-0.1464, -0.0722, -0.0317, -0.1400], 11.93),
+    (REFUND, "und", [0.2601, 0.3885, -0.0145, 0.0122], 8.87),
+    (REFUND, "order", [0.2773, 0.1743, -0.0514, 0.0007], 8.52),
+    (RIVER, "river", [0.0890, -0.0672, 0.0115, 0.0749], 6.15),
+    (RIVER, "muddy", [-0.0494, -0.1316, -0.1415, -0.1053], 7.99),
 ]
 """Text, token, the first components of its unit vector and its norm, by the float32 model.
 
-The shipped int8 model was off by at most .012 and 2%, whatever else was in the batch.
+The shipped int8 model was off by at most .004 and 1%, whatever else was in the batch.
 """
 
 SIMILAR = [
-    ("a refund", "money back", 0.777),
-    ("a refund", "opening hours", 0.072),
-    ("cancel my account", "close my account", 0.934),
-    ("the river bank", "the central bank", 0.678),
-    ("not working", "broken", 0.535),
+    ("a refund", "money back", 0.865),
+    ("a refund", "opening hours", 0.120),
+    ("cancel my account", "close my account", 0.914),
+    ("the river bank", "the central bank", 0.489),
+    ("not working", "broken", 0.558),
 ]
-"""Cosines of two phrases by the float32 model; int8 was off by at most .006."""
+"""Cosines of two phrases by the float32 model; int8 was off by at most .011."""
 
 GRAPH = graph_name("int8")
 FILES = [
@@ -115,7 +115,7 @@ def test_golden_numbers_hold_alone_and_in_a_batch(
 def test_golden_cosines_of_phrases_hold(
     real_encoder: Encoder, first: str, second: str, cosine: float
 ) -> None:
-    assert phrase_vector.similarity(real_encoder, first, second) == pytest.approx(cosine, abs=0.01)
+    assert phrase_vector.similarity(real_encoder, first, second) == pytest.approx(cosine, abs=0.015)
 
 
 def test_the_encoder_is_what_its_folder_says(real_encoder: Encoder) -> None:

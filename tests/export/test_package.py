@@ -49,9 +49,9 @@ def test_the_project_offers_the_model_folder_by_its_name(
     )
     project = tomllib.loads(Path("project/pyproject.toml").read_text())["project"]
     assert (project["name"], project["version"]) == ("acme-small", "2.1")
-    assert project["license"] == "Apache-2.0"
+    assert project["license"] == "MIT"
     assert project["entry-points"] == {GROUP: {"acme-small": "acme_small"}}
-    assert Path("project/LICENSE").read_text() == package.OWN_LICENSE.read_text()
+    assert Path("project/LICENSE").read_text() == (SHIPPED / "LICENSE").read_text()
     assert Path("project/README.md").read_text().startswith("# acme-small\n")
     site = Path.cwd() / "project"
     install_distribution(site, "acme-small", "acme-small", "acme_small")
@@ -66,13 +66,14 @@ def test_the_files_of_the_model_are_packed_and_nothing_else(model: Path) -> None
     package.main(["--model", str(model), "--out", "project"])
     names = {path.name for path in Path("project", PACKAGE).iterdir()}
     model_files = {path.name for path in SHIPPED.iterdir()}
-    assert names == model_files - {"README.md"} | {"__init__.py"}
+    assert names == model_files - {"README.md", "LICENSE"} | {"__init__.py"}
 
 
 def test_a_packed_model_can_be_packed_again(model: Path) -> None:
     package.main(["--model", str(model), "--out", "first"])
     folder = Path("first", PACKAGE)
-    shutil.copy("first/README.md", folder)
+    for name in ("README.md", "LICENSE"):
+        shutil.copy(f"first/{name}", folder)
     package.main(["--model", str(folder), "--out", "second"])
     assert read(Path("second", PACKAGE)) == read(folder)
 
@@ -90,8 +91,15 @@ def test_a_name_that_no_distribution_can_have_is_refused(model: Path, name: str)
     assert f"{name!r} cannot be the name" in refusal_message("--model", str(model))
 
 
+def test_a_model_under_the_licence_of_this_project_needs_no_text_of_it(model: Path) -> None:
+    (model / "LICENSE").unlink()
+    change_settings(model, license="Apache-2.0")
+    package.main(["--model", str(model), "--out", "project"])
+    assert Path("project/LICENSE").read_text() == package.OWN_LICENSE.read_text()
+
+
 def test_the_text_of_another_licence_has_to_be_there(model: Path) -> None:
-    change_settings(model, license="MIT")
+    (model / "LICENSE").unlink()
     assert "LICENSE is missing: put the text of the licence MIT there" in refusal_message(
         "--model", str(model)
     )

@@ -19,7 +19,7 @@ from tests.helpers.random_codes import no_codes, random_codes, unit_query
 from tests.helpers.shipped_maps import load_map
 
 PHRASE = "lost luggage"
-TWICE = "bank-022"
+TWICE = "insurance-005"
 """A call about "the same eleven dollars on two lines"."""
 
 

@@ -190,7 +190,7 @@ def test_spans_are_best_first_and_none_overlaps_another(filled_client: Client) -
 
 
 def test_a_document_shows_spans_of_all_its_passages(filled_client: Client) -> None:
-    hit = next(hit for hit in filled_client.query("router refund", spans=6) if hit.id == "long")
+    hit = next(hit for hit in filled_client.query("router and refund", spans=6) if hit.id == "long")
     assert {span.turn for span in hit.spans} == {0, 1, 2}
 
 

@@ -96,7 +96,7 @@ def test_the_shipped_prior_is_the_one_that_was_exported() -> None:
     digests = json.loads((SHIPPED / "encoder.json").read_text())["sha256"]
     content = (SHIPPED / BOUNDARIES).read_bytes()
     assert hashlib.sha256(content).hexdigest() == digests[BOUNDARIES]
-    for dimension in (64, 128, 256, 288, 384):
+    for dimension in (64, 128, 256, 384):
         assert prior_file.load(SHIPPED, dimension) is not None
 
 

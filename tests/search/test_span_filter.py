@@ -117,7 +117,7 @@ def test_a_span_that_is_nearer_to_what_is_not_meant_does_not_count(client: Clien
     result = client.query("received refund", not_="have not received refund", alpha=1, spans=5)
     assert {hit.id for hit in result.hits[:2]} == {"came", "both"}
     by_id = {hit.id: hit for hit in result.hits}
-    assert "sister" in by_id["both"].spans[0].text
+    assert "received a refund" in by_id["both"].spans[0].text
     if "missing" in by_id:  # by a word that is not negated
         assert by_id["missing"].cosine < 0.7
     for hit in result.hits:
@@ -129,7 +129,9 @@ def test_what_is_not_meant_may_be_several_phrases_and_is_in_the_plan(client: Cli
     phrases = ["have not received refund", "refund has arrived"]
     result = client.query("received refund", not_=phrases, alpha=1)
     assert result.plan["not"] == phrases
-    assert result.hits[0].id == "both"
+    by_id = {hit.id: hit.spans[0].text for hit in result.hits}
+    assert "received a refund" in by_id["both"]
+    assert "arrived" not in by_id["came"]
 
 
 def test_both_together_and_at_every_weight(client: Client) -> None:
@@ -157,7 +159,7 @@ TURNS = [
 def test_best_spans_of_turns_are_those_of_a_speaker_and_none_of_what_is_not_meant(
     client: Client,
 ) -> None:
-    (every,) = client.best_spans(PHRASE, TURNS)
+    (every,) = client.best_spans(PHRASE, TURNS, spans_by="cosine")
     assert (every.speaker, every.turn) == ("agent", 0)
     (span,) = client.best_spans(PHRASE, TURNS, speaker="customer")
     text = "\n".join(turn["text"] for turn in TURNS)

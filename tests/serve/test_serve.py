@@ -84,7 +84,7 @@ TOPICS: list[dict[str, Any]] = [
         "name": "hold",
         "phrases": ["I am waiting on hold"],
         "not": ["hold the line"],
-        "threshold": 0.3,
+        "threshold": 0.1,
     },
 ]
 
