@@ -35,8 +35,7 @@ UNMARKED_SHARES = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 STRENGTH = 0.7
 """How strong the prior is, beside one that is fitted to marks alone.
 
-The score of its best span ranks a text. With the full prior texts rank worse, and with this one
-as by cosine alone; marks are nearly the same (export/README.md).
+The score of a text has the prior of its best span in it, and texts rank worse with the full one.
 """
 
 
