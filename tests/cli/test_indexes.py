@@ -120,14 +120,6 @@ def test_a_login_that_may_not_ask_for_the_size_is_told_so_and_a_wrong_one_is_ref
             client.describe("calls")
 
 
-def test_an_index_that_lacks_columns_is_told_of_which_engine_they_are() -> None:
-    with ScriptedServer(FakeCluster("opensearch")) as server:
-        result = invoke_cli("query", "refund", "--url", f"elasticsearch+{server.url}")
-        assert "lacks short_codes in its mapping, which an index of elasticsearch has" in (
-            result.error
-        )
-
-
 @pytest.mark.usefixtures("_store")
 def test_a_document_is_shown_with_its_metadata_its_speakers_and_their_times() -> None:
     assert invoke_cli("show", "call-17").stdout.splitlines() == [
