@@ -17,7 +17,7 @@ from tests.helpers.service import RunningService
 
 pytestmark = pytest.mark.browser
 
-PHRASE = "I want the money back on my card"
+PHRASE = "put the money back on my card"
 
 
 def ask(page: Any, phrase: str = PHRASE) -> None:
