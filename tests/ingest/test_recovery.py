@@ -278,7 +278,9 @@ def test_two_processes_read_while_one_writes(tmp_path: Path, calls: list[dict[st
         for output in outputs:
             totals = json.loads(output)
             assert totals
-            grown = totals[:-1] if totals[-1] == len(documents) - 1 else totals
+            grown = list(totals)
+            while grown and grown[-1] == len(documents) - 1:
+                grown.pop()  # asked after the last was deleted, once or more often
             assert grown == sorted(grown)
             assert set(totals) <= set(range(20, len(documents) + 1))
         assert client.query("Good morning", alpha=1.0, size=1000).total == len(documents) - 1
