@@ -5,31 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.quality import hard_sample
-from hybrid_search import connect
 from hybrid_search.backends.server.transport.base import Server
 from tests.helpers import live_servers
-from tests.helpers.cli import CommandResult, invoke_cli, run_cli
+from tests.helpers.cli import invoke_cli, run_cli
+from tests.helpers.server_index import RawIndex
 
 REFUND = {"id": "refund", "text": "I want a refund, and I want it today.", "sector": "shop"}
 HOLD = {"id": "hold", "text": "I was on hold for an hour, and then for one more.", "sector": "bank"}
-
-
-@dataclass(frozen=True, slots=True)
-class RawIndex:
-    """A backend's URL, and the name of an index there."""
-
-    url: str
-    index: str
-
-    def call(self, command: str, *arguments: str) -> CommandResult:
-        return invoke_cli(command, "--index", self.index, "--url", self.url, *arguments)
 
 
 def query_ids(place: RawIndex, phrase: str) -> list[str]:
@@ -339,20 +327,6 @@ def test_to_delete_from_what_is_not_there_is_an_error(anywhere: RawIndex) -> Non
 
 
 # query
-
-
-@pytest.fixture(scope="module", params=["embedded", *live_servers.SERVERS])
-def sample_place(
-    request: pytest.FixtureRequest, sample_url: str, calls: list[dict[str, Any]]
-) -> Iterator[RawIndex]:
-    """An index of some calls, which tests only read."""
-    if request.param == "embedded":
-        yield RawIndex(sample_url, "calls")
-        return
-    with live_servers.unique_index_name(request.param) as name:
-        with connect(request.param) as client:
-            client.ingest(calls[:16], index=name)
-        yield RawIndex(request.param, name)
 
 
 def test_highlights_are_the_places_of_the_words_that_bm25_matched(
