@@ -110,6 +110,11 @@ def show_value(value: object) -> str:
         text = repr(value)
     except Exception:
         return f"of type {type(value).__name__}"
+    return shorten(text)
+
+
+def shorten(text: str) -> str:
+    """Return the start of a text for a message."""
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from hybrid_search.errors import SHOWN
+from hybrid_search.errors import shorten
 
 ALL_NAMES = 20
 """Up to this many names are listed in full."""
@@ -21,12 +21,8 @@ def list_names(names: Collection[str], word: str = "") -> str:
     Without a similar name, the first names are listed.
     """
     if len(names) <= ALL_NAMES:
-        return ", ".join(map(_shorten, names)) or "none"
+        return ", ".join(map(shorten, names)) or "none"
     ordered = sorted(names)
     close = get_close_matches(word, ordered[:COMPARED_NAMES], CLOSE_NAMES)
     shown = close or ordered[:CLOSE_NAMES]
-    return f"{', '.join(map(_shorten, shown))} and {len(ordered) - len(shown):,} more"
-
-
-def _shorten(name: str) -> str:
-    return name if len(name) <= SHOWN else f"{name[:SHOWN]}..."
+    return f"{', '.join(map(shorten, shown))} and {len(ordered) - len(shown):,} more"
