@@ -77,8 +77,8 @@ def _list_narrowing(given: Mapping[str, Any]) -> Iterator[str]:
         if not parameter.narrows or values in (None, parameter.default):
             continue
         for value in values if isinstance(values, list | tuple) else (values,):
-            shown = f"{value:g}" if isinstance(value, float) else str(value)
-            yield f"{parameter.option_name} {shlex.quote(shown)}"
+            text = f"{value:g}" if isinstance(value, float) else str(value)
+            yield f"{parameter.option_name} {shlex.quote(text)}"
 
 
 def _write_result(result: Result, form: str) -> None:

@@ -84,9 +84,9 @@ def test_all_passages_that_the_legs_propose_are_scored_exactly(client: Client, i
     assert len(candidates.semantic) == 100
     codes = {passage.key: passage.tokens for passage in client.backend.scan_codes(index)}
     best = {key: word_codes.cosines(request.vector, own).max() for key, own in codes.items()}
-    found = [candidates.cosines[key].max() for key in candidates.semantic]
-    assert found == pytest.approx([best[key] for key in candidates.semantic], abs=1e-5)
-    assert found == pytest.approx(sorted(best.values(), reverse=True)[:100], abs=1e-5)
+    highest = [candidates.cosines[key].max() for key in candidates.semantic]
+    assert highest == pytest.approx([best[key] for key in candidates.semantic], abs=1e-5)
+    assert highest == pytest.approx(sorted(best.values(), reverse=True)[:100], abs=1e-5)
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {

@@ -105,9 +105,9 @@ def test_a_login_that_may_not_ask_for_the_size_is_told_so_and_a_wrong_one_is_ref
 
     with ScriptedServer(answer) as server:
         arguments = ("indexes", "--url", f"{engine}+{server.url}")
-        listed = invoke_cli(*arguments)
-        assert listed.status == 0
-        assert listed.stdout.splitlines()[1].split()[:3] == ["calls", "2", "?"]
+        result = invoke_cli(*arguments)
+        assert result.status == 0
+        assert result.stdout.splitlines()[1].split()[:3] == ["calls", "2", "?"]
         (record,) = caplog.records
         assert "the size of index 'calls' is left out: " in record.getMessage()
         assert "do GET /calls/_stats/store (403): not for you" in record.getMessage()
