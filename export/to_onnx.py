@@ -163,7 +163,7 @@ def build(
         )
     tokenizer = folder / TOKENIZER
     write_config(model.encoder.config.to_diff_dict(), folder / CONFIG)
-    shutil.copy(Path(source.folder) / "tokenizer.json", tokenizer)
+    _copy_tokenizer(Path(source.folder) / "tokenizer.json", tokenizer)
     with tempfile.TemporaryDirectory() as scratch:
         float32 = Path(scratch) / "model.onnx"
         graph.write(model, float32)
@@ -188,6 +188,12 @@ def build(
     (folder / "encoder.json").write_text(json.dumps(settings, indent=2) + "\n")
     card.write(folder, settings, Path(source.folder))
     return settings
+
+
+def _copy_tokenizer(source: Path, target: Path) -> None:
+    """Copy a tokenizer, as one line: some are written with a line for each word."""
+    table = json.loads(source.read_text(encoding="utf-8"))
+    target.write_text(json.dumps(table, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def write_config(config: Mapping[str, Any], path: Path) -> None:

@@ -1,11 +1,13 @@
 """Make triples of phrasings, beside real requests and where somebody says them word for word.
 
-``python -m export.training.phrasings --data DIR --out FOLDER`` writes two files of triples:
+``python -m export.training.phrasings --data DIR --out FOLDER`` writes three files of triples:
 
 - ``requests.jsonl``: a written phrasing of an intent of training (`export/data/written/
   phrasings.jsonl`) with requests of that intent, against requests of others with the same words.
 - ``verbatim.jsonl``: a phrasing of a written topic in a turn where somebody says one of the topic's
   phrasings word for word, against a turn that only looks so.
+- ``passing.jsonl``: a phrasing of a written topic with a turn that says it, against a turn that
+  only looks so, both beside the same turns of other trades: what surrounds the words tells nothing.
 
 Written topics alone teach that shared words are a bad sign: most turns that say a topic share no
 word with it, and most that only look so do. In ordinary calls people say what it is called.
@@ -23,10 +25,11 @@ from random import Random
 from typing import Any, TypeVar
 
 from benchmarks.quality.written import DEV_DOMAINS, MORE_TOPICS
-from export.training.written import name_family
+from export.training.written import find_place, name_family
 from hybrid_search.text.words import distinct_words
 
 PHRASINGS = MORE_TOPICS.with_name("phrasings.jsonl")
+PLAIN_MENTIONS = MORE_TOPICS.with_name("plain_mentions.jsonl")
 
 LABELLED = ("banking77", "clinc150")
 """Sets whose rows have a label and a part; of the others there are triples with an intent."""
@@ -36,6 +39,9 @@ REQUESTS = 60
 
 VERBATIM = 12
 """The most turns of a topic in which a phrasing is said word for word."""
+
+PASSING = 8
+"""Turns of a topic that are put beside turns of other trades."""
 
 CARRIERS = (
     "I'm calling about {}.",
@@ -175,6 +181,35 @@ def make_verbatim(topics: Sequence[Row], random: Random) -> Iterator[Row]:
             }
 
 
+def make_passing(topics: Sequence[Row], random: Random) -> Iterator[Row]:
+    """Yield triples in which turns of a topic stand beside turns of other trades."""
+    turns = [(topic["domain"], turn["text"]) for topic in topics for turn in topic["says"]]
+    for topic in topics:
+        for says in random.sample(topic["says"], min(PASSING, len(topic["says"]))):
+            others = [
+                text
+                for domain, text in random.sample(turns, random.choice((1, 1, 2)))
+                if domain != topic["domain"]
+            ]
+            place = random.randint(0, len(others))
+            near = random.choice(topic["near"])["text"]
+            text, negative = (
+                " ".join([*others[:place], turn, *others[place:]]) for turn in (says["text"], near)
+            )
+            first = sum(len(other) + 1 for other in others[:place])
+            span = find_place(text, says["span"], first)
+            yield {
+                "query": random.choice(list(topic["phrases"].values())),
+                "positive": text,
+                "negative": negative,
+                "span": span,
+                "core": find_place(text, says["core"], span[0]),
+                "intent": topic["topic"],
+                "domain": name_family(topic["domain"]),
+                "group": topic["domain"],
+            }
+
+
 def say_in_turn(phrase: str, turn: str, random: Random) -> tuple[str, int]:
     """Return a turn in which somebody says the phrase, too, and where that begins."""
     carrier = random.choice(CARRIERS)
@@ -186,7 +221,7 @@ def say_in_turn(phrase: str, turn: str, random: Random) -> tuple[str, int]:
 
 def read_topics(data: Path) -> list[Row]:
     """Return the written topics for training."""
-    files = (data / "written" / "topics.jsonl", MORE_TOPICS)
+    files = (data / "written" / "topics.jsonl", MORE_TOPICS, PLAIN_MENTIONS)
     topics = [json.loads(line) for path in files for line in path.read_text("utf-8").splitlines()]
     return [topic for topic in topics if topic["domain"] not in DEV_DOMAINS]
 
@@ -207,6 +242,7 @@ def main() -> None:
     for name, rows in (
         ("requests", make_requests(options.data, read_phrasings(), random)),
         ("verbatim", make_verbatim(read_topics(options.data), random)),
+        ("passing", make_passing(read_topics(options.data), random)),
     ):
         lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
         (options.out / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")

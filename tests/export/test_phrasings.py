@@ -18,7 +18,13 @@ TOPICS: list[dict[str, Any]] = [
         "topic": f"{domain}-01",
         "domain": domain,
         "phrases": {"name": f"{domain} refund", "said": f"pay back the {domain}"},
-        "says": [{"text": f"Well, the {domain} was bad. I want it all back."}],
+        "says": [
+            {
+                "text": f"Well, the {domain} was bad. I want it all back.",
+                "span": "I want it all back",
+                "core": "it all back",
+            }
+        ],
         "near": [{"text": f"No money for the {domain}, please."}],
     }
     for domain in ("gym", "tax", "shoes")
@@ -88,6 +94,20 @@ def test_a_phrasing_is_said_word_for_word_in_a_turn_of_another_trade(tmp_path: P
     first, row = corpus.triples[0], rows[0]
     assert (first.span, first.core) == (tuple(row["span"]), tuple(row["span"]))
     assert first.domain == row["domain"]
+
+
+def test_a_turn_and_what_looks_like_it_stand_beside_the_same_turns_of_other_trades() -> None:
+    rows = list(phrasings.make_passing(TOPICS * 5, Random(3)))  # noqa: S311
+    for row in rows:
+        (topic,) = (topic for topic in TOPICS if topic["topic"] == row["intent"])
+        says, near = topic["says"][0]["text"], topic["near"][0]["text"]
+        assert row["positive"].count(says) == row["negative"].count(near) == 1
+        assert row["positive"].replace(says, "") == row["negative"].replace(near, "")
+        (start, end), core = row["span"], row["core"]
+        assert row["positive"][start:end] == "I want it all back"
+        assert row["positive"].index(says) <= start
+        assert row["positive"][slice(*core)] == "it all back"
+    assert any(len(row["positive"]) > len(TOPICS[0]["says"][0]["text"]) + 40 for row in rows)
 
 
 @pytest.mark.parametrize("turn", ["Hello there.", "well"])
