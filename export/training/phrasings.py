@@ -29,7 +29,9 @@ from export.training.written import find_place, name_family
 from hybrid_search.text.words import distinct_words
 
 PHRASINGS = MORE_TOPICS.with_name("phrasings.jsonl")
-PLAIN_MENTIONS = MORE_TOPICS.with_name("plain_mentions.jsonl")
+PLAIN_MENTIONS = [
+    MORE_TOPICS.with_name(f"{name}.jsonl") for name in ("plain_mentions", "more_plain_mentions")
+]
 
 LABELLED = ("banking77", "clinc150")
 """Sets whose rows have a label and a part; of the others there are triples with an intent."""
@@ -221,7 +223,7 @@ def say_in_turn(phrase: str, turn: str, random: Random) -> tuple[str, int]:
 
 def read_topics(data: Path) -> list[Row]:
     """Return the written topics for training."""
-    files = (data / "written" / "topics.jsonl", MORE_TOPICS, PLAIN_MENTIONS)
+    files = (data / "written" / "topics.jsonl", MORE_TOPICS, *PLAIN_MENTIONS)
     topics = [json.loads(line) for path in files for line in path.read_text("utf-8").splitlines()]
     return [topic for topic in topics if topic["domain"] not in DEV_DOMAINS]
 
