@@ -78,7 +78,7 @@ def mine(
     feedback: Annotated[
         int,
         typer.Option(
-            help="Move each phrase to the best spans of so many documents first: 10 is usual.",
+            help="First move each phrase to the best spans of this many documents, usually 10.",
             rich_help_panel="Asking",
         ),
     ] = 0,
