@@ -10,5 +10,6 @@ indexes, reindex, delete), verify, doctor, plan, mine, topics (tune), judge, gro
 cluster, discover), services (serve, mcp). `options` has the options that several commands share
 and reports errors; `progress` shows the progress of an ingest, `show_result` prints results. A new
 command is a function with a help text, an entry in `commands`, and a section in ``docs/cli.md``.
-Commands parse and print; `hybrid_search.client` and the packages below it do the work. They and rich are imported inside the command, so that ``--help`` and completion stay fast.
+Commands parse and print; `hybrid_search.client` and the packages below it do the work. They and
+rich are imported inside the command, so that ``--help`` and completion stay fast.
 """

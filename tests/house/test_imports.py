@@ -79,7 +79,7 @@ ALLOWED_IMPORTERS = {
     "jinja2": {"topics.report.page"},
     "markupsafe": {"topics.report.page"},
     "webvtt": {"ingest.sources.formats.subtitles"},
-    "yaml": {"topics.topic_file"},
+    "yaml": {"serve.openapi", "topics.topic_file"},
     "pydantic": {
         "backends.server.answers",
         "backends.server.transport.shape",
