@@ -66,16 +66,16 @@ def ingest(
         executor=engine,
         workers=workers["workers"],
     )
-    index, profile = writing["index"], watching["profile"]
+    index = writing["index"]
     connection = connect(**place)
     with (
-        _tell_what_was_done(index, profile=profile) as tally,
+        _tell_what_was_done(index) as tally,
         connection as client,
         serve_reports(watching["metrics_port"], watching["metrics_host"]) as report,
     ):
         run_options = replace(run_options, report=combine_reports(report, tally))
         summary = run.run_ingest(client.run_ingest, source, run_options, checkpoint, progress)
-    _print_summary(summary, index, profile=profile)
+    _print_summary(summary, index)
     has_losses = bool(summary.rejected or summary.replaced)
     options.exit_with(EXIT_LOSSES if has_losses and not source.follow else 0)
 
@@ -110,7 +110,7 @@ def _choose_source(
 
 
 @contextmanager
-def _tell_what_was_done(index: str, *, profile: bool) -> Iterator[Tally]:
+def _tell_what_was_done(index: str) -> Iterator[Tally]:
     """Print the summary of a run that fails half-way, as committed documents stay."""
     from hybrid_search.ingest.observe.reports import Tally
 
@@ -119,14 +119,12 @@ def _tell_what_was_done(index: str, *, profile: bool) -> Iterator[Tally]:
         yield tally
     except HybridSearchError:
         if tally.has_begun:
-            _print_summary(tally.total(), index, profile=profile)
+            _print_summary(tally.total(), index)
         raise
 
 
-def _print_summary(summary: Summary, index: str, *, profile: bool) -> None:
+def _print_summary(summary: Summary, index: str) -> None:
     """Print the summary, for people on standard error and for programs on standard output."""
-    from hybrid_search.ingest.summary import format_profile
-
     has_index = summary.documents or summary.skipped
     destination = f"into index {index!r}" if has_index else "and nothing was written"
     logs.log_or_print(
@@ -137,7 +135,5 @@ def _print_summary(summary: Summary, index: str, *, profile: bool) -> None:
         logs.log_or_print(proposal)
     for line in format_losses(summary):
         logs.log_or_print(line)
-    if profile:
-        logs.log_or_print(format_profile(summary))
     options.print_json(summary.to_dict())
     sys.stdout.flush()

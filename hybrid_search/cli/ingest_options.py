@@ -100,9 +100,6 @@ class Watching(TypedDict, total=False):
         ),
     ]
     metrics_host: Annotated[str, Parameter("The address to serve them at.", default="127.0.0.1")]
-    profile: Annotated[
-        bool, Parameter("Say at the end where the time went, stage by stage.", default=False)
-    ]
 
 
 class IngestPlace(options.NewPlace, total=False):

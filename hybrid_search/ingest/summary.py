@@ -73,8 +73,6 @@ class Summary:
     """Documents whose text has HTML tags."""
     tokens: int = 0
     """Tokens encoded, without special tokens and padding."""
-    cells: int = field(default=0, repr=False)
-    """Tokens computed, including special tokens and padding; 0 if the encoder does not tell."""
     bytes: int = 0
     """Bytes read."""
     seconds: float = 0.0
@@ -169,34 +167,3 @@ def format_losses(summary: Summary) -> list[str]:
             "it: give each its own id"
         )
     return lines
-
-
-def format_profile(summary: Summary) -> str:
-    """Return a table of the stages: seconds, share of all work, share of the run time.
-
-    Rates, and the stage that the others wait for, follow below it.
-    """
-    work, seconds = sum(summary.stages.values()), summary.seconds
-    rows = [f"{'stage':<8}{'seconds':>10}{'of work':>9}{'busy':>7}"]
-    rows += [
-        f"{name:<8}{spent:>10.1f}{_share(spent, work):>9}{_share(spent, seconds):>7}"
-        for name, spent in summary.stages.items()
-    ]
-    busy = _share(work, seconds)
-    rows.append(f"{'all':<8}{work:>10.1f}{_share(work, work):>9}{busy:>7}  in {seconds:.1f} s")
-    fill = f", batches {_share(summary.tokens, summary.cells)} full" if summary.cells else ""
-    tokens, passages = _rate(summary.tokens, seconds), _rate(summary.passages, seconds)
-    rows.append(f"{tokens} tokens/s, {passages} passages/s{fill}")
-    if work:
-        longest = max(summary.stages, key=lambda name: summary.stages[name])
-        busy = _share(summary.stages[longest], seconds)
-        rows.append(f"the others wait for {longest}, which is busy {busy} of the time")
-    return "\n".join(rows)
-
-
-def _share(part: float, total: float) -> str:
-    return f"{part / total:.0%}" if total else "-"
-
-
-def _rate(count: int, seconds: float) -> str:
-    return f"{count / seconds:,.0f}" if seconds else "0"

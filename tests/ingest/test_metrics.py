@@ -1,4 +1,4 @@
-"""Watching a run: its metrics and health over HTTP, and the table of where its time went."""
+"""Watching a run: its metrics and health over HTTP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hybrid_search.errors import ServerError, UsageError
 from hybrid_search.ingest import pipeline
 from hybrid_search.ingest.observe.metrics import PREFIX, StallDetector, serve_metrics
 from hybrid_search.ingest.options import IngestOptions
-from hybrid_search.ingest.summary import Summary, format_profile
+from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Entry
 from tests.helpers.cli import invoke_cli
@@ -217,12 +217,9 @@ def test_what_a_server_was_asked_for_again_is_counted(
     assert read_samples(port)["retries_total"] == 2
 
 
-def test_stages_and_the_fill_of_batches_are_told(watch: StallDetector, port: int) -> None:
-    assert read_samples(port)["batch_fill_ratio"] == 0
-    watch(Summary(tokens=60, cells=80, stages={"read": 0.5, "encode": 2.0}))
-    samples = read_samples(port)
-    assert samples["batch_fill_ratio"] == 0.75
-    assert samples['stage_seconds_total{stage="encode"}'] == 2.0
+def test_the_seconds_of_stages_are_told(watch: StallDetector, port: int) -> None:
+    watch(Summary(stages={"read": 0.5, "encode": 2.0}))
+    assert read_samples(port)['stage_seconds_total{stage="encode"}'] == 2.0
 
 
 def test_names_are_as_prometheus_wants_them_and_the_process_is_there(port: int) -> None:
@@ -241,20 +238,6 @@ def test_nothing_else_is_served(port: int) -> None:
     assert fetch(port, "/")[0] == fetch(port, "/../etc/passwd")[0] == 404
 
 
-def test_the_encoder_says_how_full_its_batches_were(real_encoder: Any) -> None:
-    """Two texts of different length share a batch: 2 rows of the longer text's tokens.
-
-    Each row has 2 special tokens more.
-    """
-    before = real_encoder.padding.cells
-    short, long = (
-        len(encoding.offsets)
-        for encoding in real_encoder.encode(["a refund", "I want my money back right now"])
-    )
-    assert short < long
-    assert real_encoder.padding.cells - before == 2 * (long + 2)
-
-
 def test_a_port_that_is_taken_is_an_error(watch: StallDetector) -> None:
     with socket.socket() as listener:
         listener.bind((HOST, 0))
@@ -271,14 +254,11 @@ def test_a_port_that_is_taken_is_an_error(watch: StallDetector) -> None:
 
 def test_the_command_serves_metrics_and_says_where(tmp_path: Path, tiny_encoder: None) -> None:
     Path("calls.jsonl").write_bytes(b"\n".join(line.data for line in make_lines(3)))
-    result = invoke_cli(
-        "ingest", "calls.jsonl", "--url", "embedded:store", "--metrics-port", "0", "--profile"
-    )
+    result = invoke_cli("ingest", "calls.jsonl", "--url", "embedded:store", "--metrics-port", "0")
     assert result.status == 0
     assert re.search(
         r"^metrics at http://127.0.0.1:\d+/metrics$", result.stderr, flags=re.MULTILINE
     )
-    assert "the others wait for" in result.stderr
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,34 +276,6 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
             "ingest", "calls.jsonl", "--url", "embedded:store", "--metrics-port", "0"
         ).error
     )
-
-
-# the table
-
-
-def test_the_table_says_where_the_time_went() -> None:
-    """Encoding takes 8 of 10 s of work, and all of the 8 s of the run."""
-    summary = Summary(
-        tokens=900,
-        cells=1000,
-        passages=16,
-        seconds=8.0,
-        stages={"read": 1.0, "encode": 8.0, "shape": 0.0, "write": 1.0},
-    )
-    assert format_profile(summary).splitlines() == [
-        "stage      seconds  of work   busy",
-        "read           1.0      10%    12%",
-        "encode         8.0      80%   100%",
-        "shape          0.0       0%     0%",
-        "write          1.0      10%    12%",
-        "all           10.0     100%   125%  in 8.0 s",
-        "112 tokens/s, 2 passages/s, batches 90% full",
-        "the others wait for encode, which is busy 100% of the time",
-    ]
-
-
-def test_the_table_of_a_run_that_did_nothing() -> None:
-    assert format_profile(Summary()).splitlines()[-1] == "0 tokens/s, 0 passages/s"
 
 
 def test_a_reader_of_the_metrics_that_leaves_early_prints_nothing(

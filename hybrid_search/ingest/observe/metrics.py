@@ -45,7 +45,6 @@ COUNTERS = {
     "passages": ("passages", "Passages written."),
     "spans": ("spans", "Covering spans written."),
     "tokens": ("tokens", "Tokens encoded, without special ones and padding."),
-    "cells": ("cells", "Tokens computed by the encoder, special ones and padding included."),
     "bytes": ("read_bytes", "Bytes read."),
     "failed": ("refused", "Documents refused."),
     "skipped": ("skipped", "Documents skipped because they were unchanged."),
@@ -86,13 +85,7 @@ class _RunCollector(Collector):
         )
         for stage, depth in list(summary.queues.items()):
             queues.add_metric([stage], depth())
-        fill = summary.tokens / summary.cells if summary.cells else 0.0
         yield from (stages, queues)
-        yield GaugeMetricFamily(
-            f"{PREFIX}_batch_fill_ratio",
-            "Share of the computed tokens that are a text's; 0: not known.",
-            fill,
-        )
         yield GaugeMetricFamily(
             f"{PREFIX}_lag_seconds", "Seconds since the last block was committed.", self._watch.lag
         )
