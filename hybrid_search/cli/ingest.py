@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.errors import HybridSearchError
@@ -21,7 +21,6 @@ from hybrid_search.observability import logs
 
 if TYPE_CHECKING:
     from hybrid_search.ingest.observe.reports import Tally
-    from hybrid_search.ingest.sources.choice import SourceChoice
 
 EXIT_LOSSES = 1
 
@@ -53,9 +52,12 @@ def ingest(
     from hybrid_search.ingest import run
     from hybrid_search.ingest.observe.reports import combine_reports, serve_reports
     from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
+    from hybrid_search.ingest.sources.choice import SourceChoice
 
     conditions = options.parse_conditions(where)
-    source = _choose_source(sources or (), origin, reading, conditions, place["url"])
+    read_options = ingest_options.parse_reading(reading)
+    source = SourceChoice(sources or (), read_options, **origin, url=place["url"])
+    source.check()
     options.check_lasting(place["url"])
     source.check_checkpoint(checkpoint)
     shard = workers["shard"]
@@ -78,35 +80,6 @@ def ingest(
     _print_summary(summary, index)
     has_losses = bool(summary.rejected or summary.replaced)
     options.exit_with(EXIT_LOSSES if has_losses and not source.follow else 0)
-
-
-def _choose_source(
-    paths: Sequence[str],
-    origin: ingest_options.SourceOptions,
-    reading: ingest_options.Reading,
-    conditions: Mapping[str, Any] | None,
-    url: str | None,
-) -> SourceChoice:
-    """Return the source; raise UsageError if there are two."""
-    from hybrid_search.ingest.sources.choice import SourceChoice
-    from hybrid_search.ingest.sources.server_index import ForeignIndex
-
-    read_options = ingest_options.parse_reading(reading)
-    from_index = origin["from_index"]
-    source = SourceChoice(
-        paths=paths,
-        read_options=read_options,
-        sample=origin["sample"],
-        retry=origin["retry"],
-        follow=origin["follow"],
-        foreign_index=ForeignIndex(from_index, read_options, conditions or {})
-        if from_index
-        else None,
-        from_url=origin["from_url"],
-        url=url,
-    )
-    source.check()
-    return source
 
 
 @contextmanager

@@ -85,7 +85,7 @@ ALLOWED_IMPORTERS = {
         "backends.server.transport.shape",
         "encoder.model_folder",
         "ingest.document_parser",
-        "ingest.sources.server_reader",
+        "ingest.sources.server_index",
         "retrievers.langchain",
         "serve.judging",
         "serve.signatures",
