@@ -141,21 +141,6 @@ def device(name: str) -> Iterator[Check]:
     )
 
 
-def check_writable(folder: Path) -> str:
-    """Return a sentence that says that `folder` can be written, and how much space is free.
-
-    A folder that does not exist passes if it could be made; otherwise this raises OSError.
-    """
-    existing_folder = next(
-        parent for parent in (folder, *folder.absolute().parents) if parent.exists()
-    )
-    with tempfile.TemporaryFile(dir=existing_folder):
-        pass
-    free = shutil.disk_usage(existing_folder).free
-    state = "can be written" if existing_folder == folder else "can be made"
-    return f"{folder} {state}, {free / 1e9:,.1f} GB free"
-
-
 def _version(name: str) -> str | None:
     try:
         return version(name)
@@ -166,8 +151,13 @@ def _version(name: str) -> str | None:
 def store(path: str) -> Iterator[Check]:
     """Check that the folder can be written, and how much space is free."""
     folder = Path(path).expanduser()
+    existing_folder = next(
+        parent for parent in (folder, *folder.absolute().parents) if parent.exists()
+    )
     try:
-        finding = check_writable(folder)
+        with tempfile.TemporaryFile(dir=existing_folder):
+            pass
+        free = shutil.disk_usage(existing_folder).free
     except OSError as error:
         yield problem(
             "store",
@@ -175,10 +165,8 @@ def store(path: str) -> Iterator[Check]:
             "let this user write there, or use another folder: --url embedded:PATH",
         )
         return
-    existing_folder = next(
-        parent for parent in (folder, *folder.absolute().parents) if parent.exists()
-    )
-    free = shutil.disk_usage(existing_folder).free
+    state = "can be written" if existing_folder == folder else "can be made"
+    finding = f"{folder} {state}, {free / 1e9:,.1f} GB free"
     if free < MINIMUM_SPACE:
         yield problem(
             "store",
