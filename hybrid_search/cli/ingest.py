@@ -20,7 +20,7 @@ from hybrid_search.ingest.summary import (
 from hybrid_search.observability import logs
 
 if TYPE_CHECKING:
-    from hybrid_search.ingest.observe.reports import Tally
+    from hybrid_search.ingest.reports import Tally
 
 EXIT_LOSSES = 1
 
@@ -50,7 +50,7 @@ def ingest(
     from hybrid_search.api import connect
     from hybrid_search.cli.progress import progress
     from hybrid_search.ingest import run
-    from hybrid_search.ingest.observe.reports import combine_reports, serve_reports
+    from hybrid_search.ingest.reports import combine_reports, serve_reports
     from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
     from hybrid_search.ingest.sources.choice import SourceChoice
 
@@ -85,7 +85,7 @@ def ingest(
 @contextmanager
 def _tell_what_was_done(index: str) -> Iterator[Tally]:
     """Print the summary of a run that fails half-way, as committed documents stay."""
-    from hybrid_search.ingest.observe.reports import Tally
+    from hybrid_search.ingest.reports import Tally
 
     tally = Tally()
     try:

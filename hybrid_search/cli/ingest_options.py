@@ -95,7 +95,7 @@ class Watching(TypedDict, total=False):
     metrics_port: Annotated[
         int | None,
         Parameter(
-            "Serve /metrics for Prometheus and /healthz at this port; 0: any that is free.",
+            "Serve /metrics for Prometheus at this port; 0: any that is free.",
             limits=(0, 65535),
         ),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -84,8 +83,6 @@ class Summary:
     """True if the run was asked to stop early."""
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0), repr=False)
     """Seconds of work in each stage. Stages overlap: they may add up to more than `seconds`."""
-    running: set[tuple[str, int]] = field(default_factory=set, repr=False)
-    """The stages running now, each with its thread."""
     queues: dict[str, Callable[[], int]] = field(default_factory=dict, repr=False)
     """For each stage, a function that returns how many blocks wait behind it."""
 
@@ -99,13 +96,11 @@ class Summary:
     @contextmanager
     def time_stage(self, stage: str) -> Iterator[None]:
         """Add the duration of the block to the time of `stage`."""
-        key, started_at = (stage, threading.get_ident()), time.perf_counter()
-        self.running.add(key)
+        started_at = time.perf_counter()
         try:
             yield
         finally:
             self.stages[stage] += time.perf_counter() - started_at
-            self.running.discard(key)
 
     def add(self, summary: Summary) -> None:
         """Add the counts of another run."""

@@ -93,7 +93,7 @@ ALLOWED_IMPORTERS = {
     },
     "pydantic_core": {"ingest.sources.formats.json_format"},
     "platformdirs": {"config"},
-    "prometheus_client": {"ingest.observe.metrics", "serve.metrics"},
+    "prometheus_client": {"ingest.metrics", "serve.metrics"},
     "opentelemetry": {"observability.tracing"},
     "ray": {"cluster.actors"},
     "pandas": {"search.result", "search.result_rows"},
