@@ -86,7 +86,6 @@ def _show(estimate: Plan) -> None:
         "encoder alone, here": f"{hours.encoder:,.2f} h",
         "ingest, embedded, here": f"{hours.embedded:,.2f} h",
         "one server of two cores": f"{hours.server:,.2f} h to write the vectors",
-        "GPU": f"{hours.gpu[0]:,.2f} to {hours.gpu[1]:,.2f} h",
     }
     options.print_lines(f"{load.documents:,} documents")
     for name, value in rows.items():

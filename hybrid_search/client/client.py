@@ -843,14 +843,12 @@ class Client:
         spec = info.spec if info else None
         policy = policy or (spec.policy if spec else DEFAULT_POLICY)
         window_policy.parse(policy)
-        encoders = self._encoders.for_spec(spec)
-        encoder = encoders.truncated_to(spec)
+        encoder = self._encoders.for_spec(spec).truncated_to(spec)
         return plan.plan(
             plan.take_sample(encoder, lines),
             policy,
             encoder.info.dimension,
             documents or (info.documents if info else None),
-            on_gpu=encoders.full.info.is_accelerated,
         )
 
     def _find_tuned_map(self, fingerprint: str, phrases: Sequence[str]) -> Calibration | None:

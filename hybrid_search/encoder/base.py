@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from hybrid_search.encoder.devices import CPU
 from hybrid_search.text import codebook as codebooks
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Codebook, Encoding
@@ -38,11 +37,6 @@ class EncoderInfo:
     sizes: tuple[int, ...] = ()
     codebook: str = codebooks.PLAIN_NAME
     provider: str = field(default="", compare=False)
-
-    @property
-    def is_accelerated(self) -> bool:
-        """True if the encoder is known to run on a device other than the CPU."""
-        return self.provider not in ("", CPU)
 
 
 class Encoder(Protocol):

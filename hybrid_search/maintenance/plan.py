@@ -71,14 +71,6 @@ INGEST_TIMES = 1.43
 SHARD_BYTES = 50 * 1024**3
 """Largest size of a server's shard, as the makers of both servers advise."""
 
-GPU_TOKENS = (47_000, 667_000)
-"""Tokens a second of one small GPU, worst and best case; not measured here.
-
-infinity published 0.41 requests of 115,000 tokens a second for bert-large with ONNX Runtime in
-float16 on an NVIDIA L4. The worst case is that figure; the best case is 14.2 times as much, since
-twelve layers of 384 take so many times fewer multiplications. The truth is between.
-"""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
@@ -120,16 +112,14 @@ class Hours:
     """Hours that indexing takes, by what limits it.
 
     Attributes:
-        encoder: The encoder alone, on this machine.
+        encoder: The encoder alone, on this machine and its device.
         embedded: A whole ingest into an embedded index on this machine.
         server: One server of two cores that writes the vectors.
-        gpu: The encoder on a GPU, from the best case to the worst.
     """
 
     encoder: float
     embedded: float
     server: float
-    gpu: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,23 +156,12 @@ class Plan:
         return asdict(self)
 
 
-def plan(
-    sample: Sample, policy: str, dimension: int, documents: int | None, *, on_gpu: bool
-) -> Plan:
-    """Return the plan for documents like the sample's, by default for as many.
-
-    With `on_gpu` the encoder of this machine runs on a GPU, and its own rate is the GPU's.
-    """
+def plan(sample: Sample, policy: str, dimension: int, documents: int | None) -> Plan:
+    """Return the plan for documents like the sample's, by default for as many."""
     sample_load, rate = measure_load(sample, policy, dimension), sample.tokens / sample.seconds
     load = sample_load.times(documents or sample.documents)
-    slow, fast = (rate, rate) if on_gpu else GPU_TOKENS
     encoder = load.tokens / rate / 3600
-    hours = Hours(
-        encoder,
-        encoder * INGEST_TIMES,
-        load.spans * VECTOR_SECONDS / 3600,
-        (load.tokens / fast / 3600, load.tokens / slow / 3600),
-    )
+    hours = Hours(encoder, encoder * INGEST_TIMES, load.spans * VECTOR_SECONDS / 3600)
     shards = max(1, math.ceil(load.server_bytes / SHARD_BYTES))
     return Plan(policy, dimension, round(rate, 1), sample.skipped, sample_load, load, hours, shards)
 

@@ -91,7 +91,7 @@ def test_the_bytes_of_an_embedded_index_are_those_on_disk_of_a_small_one(
 
 
 def test_the_plan_of_a_million_documents_is_the_sample_times_as_much(plan_sample: Sample) -> None:
-    estimate = plan(plan_sample, "6/1", DIMENSION, 88_000_000, on_gpu=False)
+    estimate = plan(plan_sample, "6/1", DIMENSION, 88_000_000)
     assert estimate.sample.documents == 88
     assert estimate.load.tokens == 1_000_000 * plan_sample.tokens
     spans = sum(len(window_bounds(codes.counts, "6/1")) for codes in plan_sample.codes)
@@ -100,20 +100,11 @@ def test_the_plan_of_a_million_documents_is_the_sample_times_as_much(plan_sample
     assert estimate.hours.embedded == pytest.approx(1.43 * estimate.hours.encoder)
     # 3,804 vectors a second
     assert estimate.hours.server == pytest.approx(1e6 * spans / 3804 / 3600, rel=1e-3)
-    assert estimate.hours.gpu == pytest.approx(
-        (1e6 * plan_sample.tokens / 667_000 / 3600, 1e6 * plan_sample.tokens / 47_000 / 3600)
-    )
     # The codes times 2.34, and a byte for each number: 50 GiB of it a shard.
     code_bytes = sum(len(word_codes.to_bytes(codes)) for codes in plan_sample.codes)
     server = 1e6 * (2.34 * code_bytes + 8 * spans)
     assert estimate.load.server_bytes == pytest.approx(server, rel=1e-6)
     assert estimate.shards == -(-estimate.load.server_bytes // (50 * 2**30)) > 1
-
-
-def test_gpu_hours_on_a_gpu_are_its_own(plan_sample: Sample) -> None:
-    estimate = plan(plan_sample, "6/1", DIMENSION, 88, on_gpu=True)
-    assert estimate.hours.gpu == (estimate.hours.encoder, estimate.hours.encoder)
-    assert estimate.shards == 1
 
 
 @pytest.mark.usefixtures("_remembered_batches")
