@@ -10,7 +10,7 @@ import typer
 from hybrid_search.cli import options
 from hybrid_search.config import Patience
 from hybrid_search.ingest.options import ROWS, SPLIT_SPEAKERS
-from hybrid_search.ingest.sources.read_options import SAME, Columns, ReadOptions, Rows
+from hybrid_search.ingest.sources.read_options import ReadOptions, Rows, parse_columns
 from hybrid_search.parameters import Parameter
 
 Sources = Annotated[
@@ -124,7 +124,7 @@ def parse_reading(reading: Reading) -> ReadOptions:
     """Return the read options; without ``--columns`` every column keeps its name."""
     columns = reading["columns"]
     return ReadOptions(
-        Columns.parse(columns) if columns else SAME,
+        parse_columns(columns) if columns else {},
         cast("Rows", reading["rows"]),  # checked by ReadOptions
         reading["format"],
         reading["encoding"],

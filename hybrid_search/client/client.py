@@ -254,10 +254,10 @@ class Client:
         1
         """
         from hybrid_search.ingest.sources.python_objects import put_in_python, read_objects
-        from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+        from hybrid_search.ingest.sources.read_options import ReadOptions
 
         values = complete(ObjectOptions, options, "Client.ingest")
-        columns = Columns(values.pop("columns") or {})
+        columns = values.pop("columns") or {}
         rows, split_speakers = values.pop("rows"), values.pop("split_speakers")
         reading = ReadOptions(columns, rows, split_speakers=split_speakers)
         summary = self.ingest_lines(read_objects(documents, reading), **values)

@@ -13,7 +13,7 @@ import pytest
 from hybrid_search import connect
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
-from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+from hybrid_search.ingest.sources.read_options import ReadOptions
 from hybrid_search.ingest.sources.server_index import read_index
 from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli
@@ -72,7 +72,7 @@ def count_scrolls(server: Server) -> int:
 
 
 NO_BODY = "no key 'body' for the text: name one that is there, as in --columns id=call_id,text=body"
-BODY = ReadOptions(Columns({"text": "body"}))
+BODY = ReadOptions({"text": "body"})
 
 
 def read(server: Server, index: str, options: ReadOptions = BODY) -> list[dict[str, Any]]:
@@ -157,7 +157,7 @@ def test_fields_become_text_id_and_metadata(server: Server) -> None:
             "source_source_text": "summary",
         }
         assert extracted == [{"id": "a", "text": "hello", **metadata}]
-        options = ReadOptions(Columns({"id": "number", "turns": "talk.turns"}))
+        options = ReadOptions({"id": "number", "turns": "talk.turns"})
         lines_by_source = {line.source: line for line in read_index(server, index, options)}
         assert json.loads(lines_by_source[f"{index}/b"].data) == {
             "id": 12,
@@ -170,7 +170,7 @@ def test_fields_become_text_id_and_metadata(server: Server) -> None:
 def test_own_keys_below_turns_and_rows_of_turns_are_read_from_an_index(server: Server) -> None:
     said = [{"who": {"role": "agent"}, "words": "Hello.", "from_ms": 5}]
     options = ReadOptions(
-        Columns({"turns": "said", "text": "words", "speaker": "who.role", "start": "from_ms"})
+        {"turns": "said", "text": "words", "speaker": "who.role", "start": "from_ms"}
     )
     turns = [{"speaker": "agent", "text": "Hello.", "start_ms": 5}]
     with make_raw_index(server, {"a": {"said": said, "queue": "q"}}) as index:
@@ -179,7 +179,7 @@ def test_own_keys_below_turns_and_rows_of_turns_are_read_from_an_index(server: S
         str(number): {"call": number % 2, "body": f"turn {number}", "at": number, "queue": "q"}
         for number in range(6)
     }
-    columns = Columns({"id": "call", "text": "body", "start": "at"})
+    columns = {"id": "call", "text": "body", "start": "at"}
     with make_raw_index(server, rows) as index:
         calls = read(server, index, ReadOptions(columns, "turn"))
     assert sorted((call["id"], [turn["text"] for turn in call["turns"]]) for call in calls) == [

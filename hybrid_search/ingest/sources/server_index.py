@@ -20,7 +20,7 @@ from hybrid_search.backends.server.aliases import COMPLETE_RESULTS
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.shape import OBJECT, Items, Shape, make_object
 from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
-from hybrid_search.ingest.sources.read_options import AS_IS, Columns, ReadOptions
+from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
 from hybrid_search.ingest.sources.records import CONTENT, Record, build_record, find
 from hybrid_search.ingest.sources.turn_rows import group_calls
 from hybrid_search.ingest.types import SourceLine
@@ -59,17 +59,17 @@ def read_index(
     Close the generator, or read it to the end; until then the server keeps the point in time.
     Raises IndexMissingError if there is no such index, ServerError if the server fails.
     """
-    named = {"id": HIT_ID, **options.columns.of}
+    named = {"id": HIT_ID, **options.columns}
     columns = named if {*CONTENT} & named.keys() else {**named, "text": "text"}
     with closing(_iterate_hits(server, index)) as hits:
         if options.rows == "turn":
             records = (_read_hit(hit, number, columns) for number, hit in enumerate(hits, 1))
-            for record in group_calls(records, replace(options, columns=Columns(columns))):
+            for record in group_calls(records, replace(options, columns=columns)):
                 yield record.as_line(index)
             return
         for number, hit in enumerate(hits, 1):
             record = _read_hit(hit, number, columns)
-            own = replace(options, columns=Columns(_find_turns(columns, record)))
+            own = replace(options, columns=_find_turns(columns, record))
             yield build_record(record, own).as_line(f"{hit['_index']}/{hit['_id']}")
 
 
