@@ -184,18 +184,14 @@ def _query_privileges(server: Server, index: str, identity: str) -> Iterator[Che
         "POST", "/_security/user/_has_privileges", body=body, read=PRIVILEGES.read
     )
     index_privileges = {name: response["index"].get(name, {}) for name in names}
+    needed = {"search": (READ, [index]), "ingest into": (WRITE, names), "make": (MAKE, names)}
     lacking = {
-        "search": [privilege for privilege in READ if not index_privileges[index].get(privilege)],
-        "ingest into": [
+        action: [
             privilege
-            for privilege in WRITE
-            if not all(index_privileges[name].get(privilege) for name in names)
-        ],
-        "make": [
-            privilege
-            for privilege in MAKE
-            if not all(index_privileges[name].get(privilege) for name in names)
-        ],
+            for privilege in privileges
+            if not all(index_privileges[name].get(privilege) for name in places)
+        ]
+        for action, (privileges, places) in needed.items()
     }
     lacking["make"] += [name for name, allowed in response["cluster"].items() if not allowed]
     missing = [f"{action} ({', '.join(names)})" for action, names in lacking.items() if names]
