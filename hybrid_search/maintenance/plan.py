@@ -161,7 +161,8 @@ def plan(sample: Sample, policy: str, dimension: int, documents: int | None) -> 
     sample_load, rate = measure_load(sample, policy, dimension), sample.tokens / sample.seconds
     load = sample_load.times(documents or sample.documents)
     encoder = load.tokens / rate / 3600
-    hours = Hours(encoder, encoder * INGEST_TIMES, load.spans * VECTOR_SECONDS / 3600)
+    server = load.spans * VECTOR_SECONDS / 3600
+    hours = Hours(encoder, encoder * INGEST_TIMES, server)
     shards = max(1, math.ceil(load.server_bytes / SHARD_BYTES))
     return Plan(policy, dimension, round(rate, 1), sample.skipped, sample_load, load, hours, shards)
 
@@ -172,14 +173,16 @@ def measure_load(sample: Sample, policy: str, dimension: int) -> Load:
     code_bytes = sum(len(word_codes.to_bytes(codes)) for codes in sample.codes)
     spans = sum(len(window_policy.window_bounds(codes.counts, policy)) for codes in sample.codes)
     vectors = spans * NEW_INDEX.count_graph_numbers(dimension) * NUMBER_BYTES
+    embedded = code_bytes + words * (LIST_BYTES + WORD_BYTES)
+    server = code_bytes * SERVER_CODE_BYTES + vectors
     return Load(
         sample.documents,
         words,
         sample.tokens,
         len(sample.codes),
         spans,
-        round(code_bytes + words * (LIST_BYTES + WORD_BYTES)),
-        round(code_bytes * SERVER_CODE_BYTES + vectors),
+        round(embedded),
+        round(server),
     )
 
 

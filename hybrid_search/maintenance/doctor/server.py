@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NotRequired
 
 from hybrid_search import backends
@@ -184,14 +184,15 @@ def _query_privileges(server: Server, index: str, identity: str) -> Iterator[Che
         "POST", "/_security/user/_has_privileges", body=body, read=PRIVILEGES.read
     )
     index_privileges = {name: response["index"].get(name, {}) for name in names}
-    needed = {"search": (READ, [index]), "ingest into": (WRITE, names), "make": (MAKE, names)}
+
+    def list_lacking(privileges: Sequence[str], *places: str) -> list[str]:
+        granted = [index_privileges[place] for place in places]
+        return [name for name in privileges if not all(item.get(name) for item in granted)]
+
     lacking = {
-        action: [
-            privilege
-            for privilege in privileges
-            if not all(index_privileges[name].get(privilege) for name in places)
-        ]
-        for action, (privileges, places) in needed.items()
+        "search": list_lacking(READ, index),
+        "ingest into": list_lacking(WRITE, *names),
+        "make": list_lacking(MAKE, *names),
     }
     lacking["make"] += [name for name, allowed in response["cluster"].items() if not allowed]
     missing = [f"{action} ({', '.join(names)})" for action, names in lacking.items() if names]
