@@ -48,7 +48,7 @@ best-spans --file pairs.jsonl --k 3
 similar "refund request"
 similar "refund request" --speaker customer --size 50
 cluster matches.jsonl
-cluster --topics topics.yaml --topic refund
+cluster matches.jsonl --topic refund --index calls
 discover --index calls
 discover --topics topics.yaml --speaker customer
 mine --topics topics.yaml --out matches.jsonl

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from hybrid_search.ingest.sources.python_objects import ArrowStream
     from hybrid_search.ingest.summary import Summary
     from hybrid_search.ingest.types import SourceLine
-    from hybrid_search.maintenance.plan.estimate import Plan
+    from hybrid_search.maintenance.plan import Plan
     from hybrid_search.maintenance.verify.report import Verification
     from hybrid_search.topics.judging_queue import JudgingQueue
     from hybrid_search.topics.run import ReportMining
@@ -254,10 +254,10 @@ class Client:
         1
         """
         from hybrid_search.ingest.sources.python_objects import put_in_python, read_objects
-        from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+        from hybrid_search.ingest.sources.read_options import ReadOptions
 
         values = complete(ObjectOptions, options, "Client.ingest")
-        columns = Columns(values.pop("columns") or {})
+        columns = values.pop("columns") or {}
         rows, split_speakers = values.pop("rows"), values.pop("split_speakers")
         reading = ReadOptions(columns, rows, split_speakers=split_speakers)
         summary = self.ingest_lines(read_objects(documents, reading), **values)
@@ -836,17 +836,19 @@ class Client:
         ...     client.plan_lines([line], documents=1_000_000).load.documents
         1000000
         """
-        from hybrid_search.maintenance.plan import estimate
+        from hybrid_search.maintenance import plan
+        from hybrid_search.text import window_policy
 
         info = self.describe(index) if index else None
         spec = info.spec if info else None
-        encoders = self._encoders.for_spec(spec)
-        return estimate.plan_lines(
-            encoders.truncated_to(spec),
-            lines,
-            policy or (spec.policy if spec else DEFAULT_POLICY),
-            documents or (info.documents if info else 0),
-            on_gpu=encoders.full.info.is_accelerated,
+        policy = policy or (spec.policy if spec else DEFAULT_POLICY)
+        window_policy.parse(policy)
+        encoder = self._encoders.for_spec(spec).truncated_to(spec)
+        return plan.plan(
+            plan.take_sample(encoder, lines),
+            policy,
+            encoder.info.dimension,
+            documents or (info.documents if info else None),
         )
 
     def _find_tuned_map(self, fingerprint: str, phrases: Sequence[str]) -> Calibration | None:

@@ -91,33 +91,23 @@ class Verification:
         self, document_id: str, ordinal: int, fault: Fault, *, is_mendable: bool = False
     ) -> None:
         """Count a fault, and list it if it is among the first."""
-        self.wrong[fault.kind] += 1
-        if len(self.findings) < FINDINGS:
-            remedy = (
-                REPAIR.format(self.index)
-                if is_mendable
-                else _remedy(self.index, document_id, fault)
-            )
-            self.findings.append(
-                Finding(
-                    fault.kind,
-                    document_id,
-                    ordinal if ordinal >= 0 else None,
-                    fault.description,
-                    remedy,
-                )
-            )
+        own_remedy = _remedy(self.index, document_id, fault)
+        remedy = REPAIR.format(self.index) if is_mendable else own_remedy
+        self._list(fault, document_id, ordinal if ordinal >= 0 else None, remedy)
 
     def add_salvage(self, salvage: Salvage) -> None:
         """List the documents that could not be copied out of a damaged file."""
         self.salvaged_documents = salvage.documents
         lost = Fault("missing", "it could not be read, and is not in the index any more")
+        remedy = f"ingest it again: hybrid-search ingest FILE --index {self.index}"
         for document_id in [*salvage.lost_ids, *[""] * salvage.unnamed]:
-            self.wrong[lost.kind] += 1
-            if len(self.findings) < FINDINGS:
-                remedy = f"ingest it again: hybrid-search ingest FILE --index {self.index}"
-                finding = Finding(lost.kind, document_id, None, lost.description, remedy)
-                self.findings.append(finding)
+            self._list(lost, document_id, None, remedy)
+
+    def _list(self, fault: Fault, document_id: str, ordinal: int | None, remedy: str) -> None:
+        self.wrong[fault.kind] += 1
+        if len(self.findings) < FINDINGS:
+            finding = Finding(fault.kind, document_id, ordinal, fault.description, remedy)
+            self.findings.append(finding)
 
     def check_difference(self, difference: float) -> Fault | None:
         """Return a fault if a difference is too large, otherwise count it and return None."""

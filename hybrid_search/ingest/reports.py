@@ -51,12 +51,12 @@ def serve_reports(port: int | None, host: str) -> Iterator[Report]:
     if port is None:
         yield ignore_report
         return
-    from hybrid_search.ingest.observe.metrics import StallDetector, serve_metrics
+    from hybrid_search.ingest.metrics import RunMetrics, serve_metrics
 
-    detector = StallDetector()
-    with serve_metrics(detector, host, port) as bound_port:
+    metrics = RunMetrics()
+    with serve_metrics(metrics, host, port) as bound_port:
         address = f"[{host}]" if ":" in host else host
         logs.log_or_print(
             f"metrics at http://{address}:{bound_port}/metrics", extra={"port": bound_port}
         )
-        yield detector
+        yield metrics
