@@ -38,7 +38,7 @@ class MiningJob:
         """Write the matches to a file or standard output, and return a summary."""
         content = self._digest()
         mark = begin_mark(self.client.backend, self.index, content)
-        position, written_since = find_start(since, mark, self.client.backend, self.index)
+        position, written_since = find_start(since, mark, self.index)
 
         def open_blocks(after: Position) -> Iterator[MinedBlock]:
             return self.client.mine_blocks(

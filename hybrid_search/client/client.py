@@ -790,9 +790,9 @@ class Client:
         Args:
             index: The index. It is not changed without `repair`.
             sample: How many documents, evenly spread, to encode again and compare.
-            full: Also read all word codes, and compare the graphs with them.
-            repair: First make damaged graphs again from word codes, and encode documents with
-                damaged codes again from their stored text. Implies `full`.
+            full: Also read all word codes, and look for what they show of their own damage.
+            repair: First encode documents with damaged codes, or without vectors on a server,
+                again from their stored text. Implies `full`.
 
         Raises:
             IndexMissingError: If there is no such index.
@@ -804,12 +804,9 @@ class Client:
         """
         from hybrid_search.maintenance import verify
 
-        salvage = verify.salvage_file(self.backend, index) if repair else None
         spec, _ = self.backend.read_head(index)
         encoder = self._encoders.for_spec(spec).truncated_to(spec)
-        return verify.verify(
-            self.backend, encoder, index, sample, full=full, repair=repair, salvage=salvage
-        )
+        return verify.verify(self.backend, encoder, index, sample, full=full, repair=repair)
 
     def plan_lines(
         self,

@@ -11,7 +11,7 @@ import pytest
 
 from hybrid_search import connect, encoder
 from hybrid_search.backends.embedded.next_version import NextVersion
-from hybrid_search.backends.embedded.versions import FIELDS, META_COPY, remove_version
+from hybrid_search.backends.embedded.versions import FIELDS, remove_version
 from hybrid_search.client import Client
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.errors import IndexBusyError, IndexStoreError
@@ -144,6 +144,5 @@ def test_an_index_that_is_being_written_is_not_replaced(client: Client) -> None:
 def test_a_folder_in_the_place_of_a_file_is_left_when_an_index_is_removed(tmp_path: Path) -> None:
     version = tmp_path / "000001"
     (version / FIELDS).mkdir(parents=True)
-    (version / META_COPY).write_text("{}")
     remove_version(version)
     assert [path.name for path in version.iterdir()] == [FIELDS]

@@ -55,7 +55,6 @@ ALLOWED_IMPORTERS = {
         "backends.embedded.next_version",
         "backends.embedded.record",
         "backends.embedded.record_reader",
-        "backends.embedded.salvage",
         "backends.embedded.snapshot",
         "backends.embedded.versions",
         "backends.embedded.writer",

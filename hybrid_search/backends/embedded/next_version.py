@@ -10,28 +10,25 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import tantivy
 
 from hybrid_search.backends.base import Writer
-from hybrid_search.backends.embedded import codes_folder, record, salvage
-from hybrid_search.backends.embedded.codes_file import CodesFile, merge
+from hybrid_search.backends.embedded import record
+from hybrid_search.backends.embedded.codes_file import merge
 from hybrid_search.backends.embedded.failures import translate_errors
 from hybrid_search.backends.embedded.head import Head, read_head
-from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.record import Record
 from hybrid_search.backends.embedded.snapshot import Snapshot
 from hybrid_search.backends.embedded.versions import (
     CODES,
     RECORDS,
-    copy_meta,
     create_version,
     remove_version,
     sweep_versions,
 )
 from hybrid_search.backends.embedded.writer import HEAP_BYTES, EmbeddedWriter
 from hybrid_search.backends.embedded.writer_lock import WriterLock
-from hybrid_search.backends.types import IndexSpec, Salvage, check_spec
+from hybrid_search.backends.types import IndexSpec, check_spec
 from hybrid_search.errors import IndexMissingError, IndexStoreError
 from hybrid_search.text import window_policy, word_codes
 
@@ -84,7 +81,9 @@ class NextVersion:
                 return replace(found, source_hash=rehash(found.source_hash, spec), spans=spans)
 
             self._write_records(map(renew, _iterate_records(old)))
-            self._copy_codes(old.files, old.documents.passages)
+            target = self._new.version_folder(self._folder) / CODES
+            for file in old.files:
+                merge([file], old.documents.passages, target, self._new.identity)
         report(len(old))
 
     def _count_spans(self, old: Snapshot, found: Record) -> int:
@@ -98,27 +97,6 @@ class NextVersion:
             writer.add_document(record.to_document(found))
         writer.commit()
         writer.wait_merging_threads()
-        copy_meta(folder.parent)
-
-    def _copy_codes(self, files: Iterable[CodesFile], passages: Numbers) -> None:
-        target = self._new.version_folder(self._folder) / CODES
-        for file in files:
-            merge([file], passages, target, self._new.identity)
-
-    def salvage(self) -> Salvage:
-        """Copy the documents that can be read of a damaged index, and return what became of it."""
-        with translate_errors(self._folder):
-            version = self._old.version_folder(self._folder)
-            opened = (
-                CodesFile.open_or_none(path, self._old.identity)
-                for path in codes_folder.list_files(version / CODES)
-            )
-            files = [file for file in opened if file is not None]
-            found = salvage.read_documents(version, files)
-            self._write_records(found.records)
-            passages = np.array([item.passage for item in found.records], np.int64)
-            self._copy_codes(files, np.sort(passages))
-        return Salvage(found.documents, found.lost_ids, found.unnamed)
 
     def check(self, expected_documents: int) -> None:
         """Check that the new version holds this many documents, each with all its passages.

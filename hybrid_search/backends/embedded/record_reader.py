@@ -253,8 +253,8 @@ def list_segment_files(segment: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}.{segment['deletes']['opstamp']}.del"
 
 
-def check_files(folder: Path, meta: Mapping[str, Any], *, again: bool = False) -> None:
-    """Compare each file with its checksum, unless this process has; with `again` in any case.
+def check_files(folder: Path, meta: Mapping[str, Any]) -> None:
+    """Compare each file with its checksum, unless this process has.
 
     Raises:
         DamagedRecordsError: If one is not the file that was written, or is missing.
@@ -264,7 +264,7 @@ def check_files(folder: Path, meta: Mapping[str, Any], *, again: bool = False) -
         try:
             status = path.stat()
             identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-            if again or identity not in _checked:
+            if identity not in _checked:
                 if not path.is_file() or not _is_sound(path.read_bytes()):
                     raise DamagedRecordsError(f"{path} is not the file that was written")
                 _checked.add(identity)

@@ -27,7 +27,6 @@ from hybrid_search.backends.embedded.versions import (
     identify_file,
     read_note,
 )
-from hybrid_search.backends.embedded.word_lists import WordLists
 from hybrid_search.backends.embedded.word_search import WordSearch
 from hybrid_search.backends.turn_layout import find_turns
 from hybrid_search.backends.types import Request
@@ -74,7 +73,6 @@ class Snapshot:
         self._searches: dict[CodesFile, WordSearch] = {}
         self._filters: dict[tuple[object, ...], Numbers] = {}
         self._lock = threading.Lock()
-        self.warnings: list[str] = []
         self._open_files(earlier)
 
     def __len__(self) -> int:
@@ -112,7 +110,6 @@ class Snapshot:
         if earlier is not None:
             known = earlier._searches
             self._searches = {file: known[file] for file in self.files if file in known}
-            self.warnings = list(earlier.warnings) if self._searches == known else []
 
     def _find_files(
         self, known: Mapping[tuple[object, ...], CodesFile]
@@ -242,26 +239,13 @@ class Snapshot:
     # Proposals
 
     def _list_searches(self) -> list[WordSearch]:
-        """Return the words of all files; lists of a file that are damaged are made again."""
+        """Return the words of all files."""
         spec = self.head.spec
         with self._lock:
             for file in self.files:
                 if file not in self._searches:
-                    lists = self._read_lists(file)
-                    self._searches[file] = WordSearch(file, lists, spec.dimension, spec.codes)
+                    self._searches[file] = WordSearch(file, spec.dimension, spec.codes)
         return [self._searches[file] for file in self.files]
-
-    def _read_lists(self, file: CodesFile) -> WordLists:
-        try:
-            return file.read_lists()
-        except DamagedFileError as error:
-            warning = (
-                f"{error}: they are made of the word codes. The next ingest writes them again, "
-                f"and so does hybrid-search verify --index {self._name} --repair"
-            )
-            _log.warning("%s", warning)
-            self.warnings.append(warning)
-            return file.list_again()
 
     @cached_property
     def _alive(self) -> list[NDArray[np.bool_]]:
