@@ -164,7 +164,7 @@ def test_a_damaged_head_is_told_and_the_index_can_be_deleted(
 ) -> None:
     (INDEX / "head.json").write_bytes(data)
     with connect(URL) as client:
-        with pytest.raises(IndexStoreError, match=r"damaged, .* hybrid-search delete"):
+        with pytest.raises(IndexStoreError, match=r"damaged .* hybrid-search delete"):
             client.query("refund")
         client.backend.drop_index("calls")
         client.ingest(DOCUMENTS)
