@@ -25,7 +25,7 @@ from hybrid_search.errors import SHOWN, UsageError, show_value
 
 if TYPE_CHECKING:
     from hybrid_search.backends.server.backend import ServerBackend
-    from hybrid_search.backends.server.transport.base import Server
+    from hybrid_search.backends.server.transport.connection import Server
 
 __all__ = ["BACKENDS", "Backend", "open_backend", "open_server"]
 
@@ -93,12 +93,10 @@ def open_server(url: str, access: Access = ANONYMOUS) -> Server:
     Raises:
         UsageError: If `url` does not name a server.
     """
-    from hybrid_search.backends.server.transport.patience import PatientServer
-
     scheme, _, location = url.partition(":")
     if scheme not in SCHEMES:
         raise UsageError(
             f"{scheme}: is not the URL of a server: "
             "use one, as in --from-url opensearch+https://HOST"
         )
-    return PatientServer(_open_server(location, scheme, access).server, access.patience)
+    return _open_server(location, scheme, access).server.wait(access.patience)

@@ -26,9 +26,7 @@ from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.base import (
-    Server,
-)
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument, Request
 from hybrid_search.backends.window import choose_window
 from hybrid_search.encoder import SHIPPED, Encoder

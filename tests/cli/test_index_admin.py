@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.quality import hard_sample
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli, run_cli
 from tests.helpers.server_index import RawIndex

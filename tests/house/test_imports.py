@@ -70,7 +70,7 @@ ALLOWED_IMPORTERS = {
         "ingest.sources.turn_rows",
     },
     "opensearchpy": {"backends.server.transport.client"},
-    "urllib3": {"backends.server.transport.client", "backends.server.transport.limits"},
+    "urllib3": {"backends.server.transport.client"},
     "botocore": {"backends.server.transport.sigv4"},
     "charset_normalizer": {"ingest.sources.encodings"},
     "pyarrow": {"ingest.sources.arrow_tables", "topics.match_parquet", "topics.matches"},

@@ -13,7 +13,7 @@ from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import answers, mappings
 from hybrid_search.backends.server.graph_vectors import GraphVectors
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.transport.shape import OBJECT, ShapeError
 from hybrid_search.backends.types import SCHEMA, Head, IndexSpec, check_spec
 from hybrid_search.errors import (

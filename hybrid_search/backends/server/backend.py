@@ -27,7 +27,7 @@ from hybrid_search.backends.server.leg_search import LegSearch, read_scores
 from hybrid_search.backends.server.next_version import NextVersion
 from hybrid_search.backends.server.reach import BATCH_PASSAGES, is_wide
 from hybrid_search.backends.server.searcher import Searcher
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import (
     Found,
     Head,

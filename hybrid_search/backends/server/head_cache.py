@@ -19,7 +19,7 @@ from typing import Any
 
 from hybrid_search.backends.base import T
 from hybrid_search.backends.server import aliases
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.settings_digest import parse_settings_digest, settings_digest
 from hybrid_search.backends.types import Head
 from hybrid_search.errors import (

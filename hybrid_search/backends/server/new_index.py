@@ -11,7 +11,7 @@ from hybrid_search.backends.base import Writer
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, mappings
 from hybrid_search.backends.server.index_size import COUNTS
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument, check_spec
 from hybrid_search.errors import IndexMissingError

@@ -13,8 +13,7 @@ from typing import Any
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.index_size import COUNTS, parse_counts
-from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.patience import PatientServer
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import IndexInfo, IndexSpec, check_spec
 from hybrid_search.credentials import PATIENCE
@@ -72,7 +71,7 @@ class NextVersion:
         )
         state_before = self._read_state(self.old)
         for copied, outcome in enumerate(
-            PatientServer(self._server, PATIENCE).send_all(self._build_actions(rehash)), 1
+            self._server.wait(PATIENCE).send_all(self._build_actions(rehash)), 1
         ):
             if not outcome.is_accepted:
                 raise IndexStoreError(

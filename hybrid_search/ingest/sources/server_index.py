@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.ingest.sources import server_reader
 from hybrid_search.ingest.sources.read_options import AS_IS, Columns, ReadOptions
 from hybrid_search.ingest.sources.records import CONTENT, Record, build_record, find
