@@ -16,7 +16,6 @@ from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import (
     aliases,
-    new_index,
     passage_codec,
     request_bodies,
     scan,
@@ -28,6 +27,7 @@ from hybrid_search.backends.server.next_version import NextVersion
 from hybrid_search.backends.server.reach import BATCH_PASSAGES, is_wide
 from hybrid_search.backends.server.searcher import Searcher
 from hybrid_search.backends.server.transport.connection import Server
+from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import (
     Found,
     Head,
@@ -40,10 +40,11 @@ from hybrid_search.backends.types import (
     Request,
     ScannedPassage,
     StoredPassage,
+    check_spec,
 )
 from hybrid_search.backends.window import choose_window
 from hybrid_search.credentials import PATIENCE
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.text.best_passages import BestPassages, best_passages, best_stored_passages
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.word_codes import UNREADABLE
@@ -64,11 +65,24 @@ class ServerBackend(Backend):
         self._leg_search = LegSearch(server, self._searcher, self._heads, self._sizes)
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
-        """Return a writer of `index`, which its first document creates if it does not exist.
+        """Return a writer of `index`; one that does not exist stays if a document is written.
 
         Raises ModelError if the index was written with another model or policy.
         """
-        return new_index.open_writer(self.server, index, spec, self.options, self._patience)
+        is_new = False
+        try:
+            server_index = aliases.find_index(self.server, index)
+        except IndexMissingError:
+            is_new = True
+            server_index = aliases.open_or_create(self.server, index, spec, self.options)
+        check_spec(index, server_index.spec, spec)
+        return ServerWriter(
+            self.server,
+            server_index,
+            self.options,
+            patience=self._patience,
+            keeps_empty=not is_new,
+        )
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         """Create an empty `index`, unless it exists.
