@@ -28,6 +28,7 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import Scalar
+from hybrid_search.text.stems import find_matches
 from hybrid_search.text.types import Entry
 
 T = TypeVar("T")
@@ -96,13 +97,20 @@ class IndexVersion(Protocol):
         ...
 
     def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
-        """Copy every passage of the current version with its word codes.
+        """Copy every passage of the current version with its word codes; only servers do.
 
         Args:
             rehash: Turns a document's source hash into its hash under the new spec.
             report: Is called with the number of passages copied so far.
+
+        Raises:
+            UsageError: If the store has nothing that a copy would change.
         """
-        ...
+        del rehash, report
+        raise UsageError(
+            "an embedded index has nothing that a copy would change: name the files of all "
+            "documents, which are ingested into the new version"
+        )
 
     def check(self, expected_documents: int) -> None:
         """Compare what was written with the number of documents that were sent.
@@ -254,7 +262,11 @@ class Backend(Protocol):
 
         Passages without such a word are left out.
         """
-        ...
+        contents = self.fetch_contents(index, keys)
+        ranges = {
+            key: find_matches(content.text, request.phrase) for key, content in contents.items()
+        }
+        return {key: found for key, found in ranges.items() if found}
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]

@@ -42,7 +42,7 @@ from hybrid_search.errors import IndexMissingError, InputError, UsageError
 from hybrid_search.text.best_passages import best_passages
 from hybrid_search.text.filters import Condition, Scalar, leaves, matches_condition, new_fields
 from hybrid_search.text.name_lists import list_names
-from hybrid_search.text.stems import count_stems, count_text_stems, find_matches
+from hybrid_search.text.stems import count_stems, count_text_stems
 from hybrid_search.text.types import Entry, Metadata, WordCodes
 
 K1, B = 1.2, 0.75
@@ -312,16 +312,6 @@ class MemoryBackend(Backend):
             )
             for key, entry in entries
         }
-
-    def find_highlights(
-        self, index: str, request: Request, keys: Sequence[Key]
-    ) -> dict[Key, list[tuple[int, int]]]:
-        """Return start and end of the matching words of each passage that has any."""
-        ranges_by_key = {
-            key: find_matches(entry.text, request.phrase)
-            for key, entry in self._entries_by_key(index, keys).items()
-        }
-        return {key: ranges for key, ranges in ranges_by_key.items() if ranges}
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]

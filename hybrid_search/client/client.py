@@ -736,7 +736,8 @@ class Client:
 
         Args:
             index: The index.
-            lines: JSON lines of all documents, to be encoded. Without them passages are copied.
+            lines: JSON lines of all documents, to be encoded. Without them the passages of an index
+                on a server are copied.
             rejects: As in `ingest`.
             policy: The policy of the new version (default: that of the old one).
             options: Options of the new version; others stay as they were.
@@ -747,7 +748,8 @@ class Client:
             How many documents the new version has.
 
         Raises:
-            UsageError: If the index is in memory, or is embedded and to be kept or given options.
+            UsageError: If the index is in memory, or is embedded and to be copied, kept or given
+                options.
             IndexStoreError: If a document was rejected or counts differ; the index stays as it was.
 
         >>> with hybrid_search.connect("opensearch+https://HOST") as client:  # doctest: +SKIP

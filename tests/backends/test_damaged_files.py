@@ -27,6 +27,7 @@ from tests.helpers.changed_index import (
     URL,
     ask,
 )
+from tests.helpers.source_lines import make_lines
 
 TOLERANCE = 0.03
 """How far a score may be off: BM25 counts what was deleted until its segment is merged."""
@@ -184,7 +185,7 @@ def test_what_others_put_into_the_folders_stays(answers: dict[str, float]) -> No
     for folder in folders:
         (folder / "notes.txt").write_text("not ours")
     with connect(URL) as client:
-        client.reindex("calls")
+        client.reindex("calls", make_lines(DOCUMENTS))
         client.backend.drop_index("calls")
     assert sorted(path for path in STORE.rglob("*") if path.is_file()) == sorted(
         folder / "notes.txt" for folder in folders

@@ -243,19 +243,11 @@ def test_a_new_index_is_not_made_through_a_link(tmp_path: Path) -> None:
 # Indexes of before, and what a record may hold
 
 
-def test_an_index_of_before_is_refused_in_one_line_and_left_alone(tmp_path: Path) -> None:
-    earlier = tmp_path / "calls.sqlite"
-    earlier.write_bytes(b"SQLite format 3\0")
-    for arguments in (["query", "refund"], ["verify"], ["delete", "--yes"]):
-        result = invoke_cli(*arguments, "--url", f"embedded:{tmp_path}")
-        assert f"{earlier} is an index of an earlier version" in result.error
-        assert "ingest again" in result.error
-    with closing(EmbeddedBackend(tmp_path)) as backend:
-        write_documents(backend, SHORT)
-        assert len(read_passages(backend)) == 1
-    assert earlier.read_bytes() == b"SQLite format 3\0"
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "calls.sqlite"
+    file.write_bytes(b"SQLite format 3\0")
     with pytest.raises(IndexStoreError, match="is a file, and indexes lie in a folder"):
-        open_backend(f"embedded:{earlier}")
+        open_backend(f"embedded:{file}")
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,6 @@ from hybrid_search.system import available_cores
 from hybrid_search.text.best_passages import BestPassages
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.name_lists import list_names
-from hybrid_search.text.stems import find_matches
 from hybrid_search.text.word_codes import UNREADABLE
 
 EXACT_PASSAGES = 2000
@@ -57,8 +56,8 @@ EXACT_PASSAGES = 2000
 That takes about 0.05 s, and no passage can be missed.
 """
 
-SUFFIX, EARLIER_SUFFIX = ".index", ".sqlite"
-"""Of the folder of an index, and of the file that an index was before there were folders."""
+SUFFIX = ".index"
+"""Of the folder of an index."""
 
 
 class EmbeddedBackend(Backend):
@@ -70,8 +69,7 @@ class EmbeddedBackend(Backend):
     def __init__(self, folder: Path) -> None:
         if folder.is_file():
             raise IndexStoreError(
-                f"{folder} is a file, and indexes lie in a folder: use another folder. If it is an "
-                "index of an earlier version, ingest again"
+                f"{folder} is a file, and indexes lie in a folder: use another folder"
             )
         self._folder = folder
         self._snapshots = Snapshots()
@@ -215,17 +213,6 @@ class EmbeddedBackend(Backend):
                 for key, found in snapshot.records.read_records(keys).items()
             }
 
-    def find_highlights(
-        self, index: str, request: Request, keys: Sequence[Key]
-    ) -> dict[Key, list[tuple[int, int]]]:
-        """Return start and end of the matching words of each passage that has any."""
-        with self._read(index) as snapshot:
-            records = snapshot.records.read_records(keys)
-        ranges = {
-            key: find_matches(found.text, request.phrase) for key, found in records.items() if found
-        }
-        return {key: found for key, found in ranges.items() if found}
-
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
     ) -> dict[str, dict[Scalar, int]]:
@@ -275,24 +262,10 @@ class EmbeddedBackend(Backend):
         with translate_errors(path):
             exists = (path / head.NAME).exists()
         if not exists:
-            self._check_is_not_earlier(index)
             existing = list_names(self.list_indexes(), index)
             raise IndexMissingError(
                 f"there is no index {index!r} in {self._folder} (indexes there: {existing}). "
                 f"Create it: hybrid-search ingest FILE --index {index}"
-            )
-
-    def _check_is_not_earlier(self, index: str) -> None:
-        """Look for an index that an earlier version wrote; its file stays where it is.
-
-        Raises:
-            IndexStoreError: If there is one.
-        """
-        earlier = self._path(index).with_suffix(EARLIER_SUFFIX)
-        if earlier.is_file():
-            raise IndexStoreError(
-                f"{earlier} is an index of an earlier version, which this one does not read: "
-                "ingest again, which makes a folder beside it, and remove the file"
             )
 
     def _path(self, index: str) -> Path:

@@ -18,7 +18,7 @@ from hybrid_search.backends.embedded.codes_file import CodesFile
 from hybrid_search.backends.embedded.head import Head
 from hybrid_search.backends.embedded.near_passages import SearchedFiles, count_words, propose
 from hybrid_search.backends.embedded.passage_documents import Numbers, PassageDocuments
-from hybrid_search.backends.embedded.record_reader import DamagedRecordsError, RecordReader
+from hybrid_search.backends.embedded.record_reader import RecordReader
 from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.backends.embedded.versions import (
     CODES,
@@ -39,9 +39,6 @@ _log = logging.getLogger(__name__)
 MOST_FILTERS = 16
 """What so many filters leave is remembered."""
 
-TRIES = 5
-"""How often the files of codes are listed that are merged at the same moment."""
-
 WINDOWS_RANKED = 4
 """How many times the window is ranked first; more if that holds too few documents."""
 
@@ -59,7 +56,7 @@ class Snapshot:
         files: Its files of codes that can be read.
 
     Raises:
-        DamagedRecordsError: If a file of tantivy is damaged.
+        DamagedFileError: If a file of tantivy is damaged.
     """
 
     def __init__(self, folder: Path, head: Head, earlier: Snapshot | None = None) -> None:
@@ -92,7 +89,7 @@ class Snapshot:
                 )
         listed = PassageDocuments(*self.records.list_passages())
         if len(listed.passages) != len(self.records):
-            raise DamagedRecordsError(
+            raise DamagedFileError(
                 f"{self._folder} has {len(listed.passages)} passages where {len(self.records)} "
                 "were written"
             )
@@ -100,12 +97,7 @@ class Snapshot:
 
     def _open_files(self, earlier: Snapshot | None) -> None:
         """Open the files of codes of these passages; those that were open stay open."""
-        for _ in range(TRIES):
-            try:
-                self._by_file = self._find_files(earlier._by_file if earlier else {})
-                break
-            except FileNotFoundError:
-                continue  # merged meanwhile: its passages are in a file that is listed next time
+        self._by_file = self._find_files(earlier._by_file if earlier else {})
         self.files = list(self._by_file.values())
         if earlier is not None:
             known = earlier._searches

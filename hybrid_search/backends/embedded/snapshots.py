@@ -8,7 +8,8 @@ from pathlib import Path
 from hybrid_search.backends.embedded import head
 from hybrid_search.backends.embedded.failures import describe_damage
 from hybrid_search.backends.embedded.head import Head
-from hybrid_search.backends.embedded.record_reader import META, DamagedRecordsError
+from hybrid_search.backends.embedded.record_reader import META
+from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.backends.embedded.snapshot import Snapshot
 from hybrid_search.backends.embedded.versions import RECORDS, identify_file
 from hybrid_search.errors import DamagedIndexError, IndexMissingError
@@ -42,11 +43,11 @@ class Snapshots:
             for _ in range(TRIES - 1):
                 try:
                     return self._open(folder)
-                except (DamagedRecordsError, DamagedIndexError, OSError, ValueError):
+                except (DamagedFileError, DamagedIndexError, OSError, ValueError):
                     continue  # it may have been replaced by a new version meanwhile
             try:
                 return self._open(folder)
-            except DamagedRecordsError as error:
+            except DamagedFileError as error:
                 raise DamagedIndexError(describe_damage(folder, str(error))) from error
 
     def _open(self, folder: Path) -> Snapshot:

@@ -16,7 +16,8 @@ from hybrid_search.backends.embedded.codes_file import UNFINISHED, CodesBuilder
 from hybrid_search.backends.embedded.failures import describe_damage, translate_errors
 from hybrid_search.backends.embedded.head import Head
 from hybrid_search.backends.embedded.passage_documents import Numbers
-from hybrid_search.backends.embedded.record_reader import DamagedRecordsError, RecordReader
+from hybrid_search.backends.embedded.record_reader import RecordReader
+from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.backends.embedded.versions import (
     CODES,
     FIELDS,
@@ -85,7 +86,7 @@ class EmbeddedWriter:
     def _read(self) -> RecordReader:
         try:
             return RecordReader(self._records_folder)
-        except DamagedRecordsError as error:
+        except DamagedFileError as error:
             raise DamagedIndexError(describe_damage(self._index_folder, str(error))) from error
 
     def _open_writer(self) -> tantivy.IndexWriter:

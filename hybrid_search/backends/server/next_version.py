@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from hybrid_search.backends.base import IndexVersion
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.index_size import COUNTS, parse_counts
@@ -28,7 +29,7 @@ Rehash = Callable[[str, IndexSpec], str]
 _log = logging.getLogger(__name__)
 
 
-class NextVersion:
+class NextVersion(IndexVersion):
     """A new index for `alias`, invisible to queries until it is published.
 
     Ingest can write into it like into the index itself. It has the options of the old index, except
