@@ -67,12 +67,13 @@ class Client:
         if not access.verify:
             # one for each request; `connection.warn` has logged it once
             disable_warnings(InsecureRequestWarning)
+        most_bytes = int(access.answer_megabytes * MEGABYTE)
         self._transport = Transport(
             [host],
             connection_class=_Node,
             headers={"authorization": header.reveal()} if header else {},
             seconds=access.timeout,
-            most_bytes=int(access.answer_megabytes * MEGABYTE),
+            most_bytes=most_bytes,
             sign=_create_signer(access),
             ssl_context=_create_ssl_context(access) if address.is_secure else None,
             max_retries=0,
