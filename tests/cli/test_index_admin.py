@@ -255,7 +255,7 @@ def test_an_embedded_index_is_replaced_by_a_new_version(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--quantization", "int8"], "an index on this machine has no quantization: that is for an"),
+        (["--quantization", "int8"], "an index on this machine has no quantization: that is"),
         (["--keep"], "an embedded index keeps no old version: copy its folder before, and run"),
     ],
 )
