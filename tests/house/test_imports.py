@@ -52,7 +52,6 @@ ALLOWED_IMPORTERS = {
     "tantivy": {
         "backends.embedded.backend",
         "backends.embedded.facts",
-        "backends.embedded.next_version",
         "backends.embedded.record",
         "backends.embedded.record_reader",
         "backends.embedded.snapshot",
