@@ -29,7 +29,7 @@ def mine_index(
     out, form = output["out"], output["output_format"]
     content = _digest(client, topics, index, shard, how["feedback"])
     mark = begin_mark(client.backend, index, content)
-    position, written_since = find_start(output["since"], mark, client.backend, index)
+    position, written_since = find_start(output["since"], mark, index)
 
     def open_blocks(after: Position) -> Iterator[MinedBlock]:
         return client.mine_blocks(

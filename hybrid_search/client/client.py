@@ -736,7 +736,8 @@ class Client:
 
         Args:
             index: The index.
-            lines: JSON lines of all documents, to be encoded. Without them passages are copied.
+            lines: JSON lines of all documents, to be encoded. Without them the passages of an index
+                on a server are copied.
             rejects: As in `ingest`.
             policy: The policy of the new version (default: that of the old one).
             options: Options of the new version; others stay as they were.
@@ -747,7 +748,8 @@ class Client:
             How many documents the new version has.
 
         Raises:
-            UsageError: If the index is in memory, or is embedded and to be kept or given options.
+            UsageError: If the index is in memory, or is embedded and to be copied, kept or given
+                options.
             IndexStoreError: If a document was rejected or counts differ; the index stays as it was.
 
         >>> with hybrid_search.connect("opensearch+https://HOST") as client:  # doctest: +SKIP
@@ -790,9 +792,9 @@ class Client:
         Args:
             index: The index. It is not changed without `repair`.
             sample: How many documents, evenly spread, to encode again and compare.
-            full: Also read all word codes, and compare the graphs with them.
-            repair: First make damaged graphs again from word codes, and encode documents with
-                damaged codes again from their stored text. Implies `full`.
+            full: Also read all word codes, and look for what they show of their own damage.
+            repair: First encode documents with damaged codes, or without vectors on a server,
+                again from their stored text. Implies `full`.
 
         Raises:
             IndexMissingError: If there is no such index.
@@ -804,12 +806,9 @@ class Client:
         """
         from hybrid_search.maintenance import verify
 
-        salvage = verify.salvage_file(self.backend, index) if repair else None
         spec, _ = self.backend.read_head(index)
         encoder = self._encoders.for_spec(spec).truncated_to(spec)
-        return verify.verify(
-            self.backend, encoder, index, sample, full=full, repair=repair, salvage=salvage
-        )
+        return verify.verify(self.backend, encoder, index, sample, full=full, repair=repair)
 
     def plan_lines(
         self,

@@ -160,7 +160,8 @@ class _DocumentScorer:
         """Score the passages of `keys`; damaged ones are left out, with a warning."""
         index, request = self.query.index, self.request
         sound_keys = [key for key in keys if not contents[key].fault]
-        scored, warnings = candidates.complete_scores(self.backend, index, request, sound_keys)
+        stored = self.backend.read_passages(index, request, sound_keys)
+        scored, warnings = candidates.score_passages(index, request, stored)
         self.warnings += warnings
         fused = candidates.fuse(
             scored, request, self.query.fusion, self.query.alpha, self.calibration

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from io import FileIO
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -26,13 +26,7 @@ from hybrid_search.backends.server import aliases, document_buffer, next_version
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.graph_vectors import GraphVectors
-from hybrid_search.backends.server.transport.base import (
-    Body,
-    Engine,
-    Outcome,
-    RequestOptions,
-    Server,
-)
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import SCHEMA, IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder, EncoderInfo
@@ -774,29 +768,16 @@ def test_several_that_make_the_same_new_index_at_once_make_it_once(url: str, nam
             assert query_ids(backend, index) == {f"call-{number}" for number in range(several)}
 
 
-class InterceptedServer:
+class InterceptedServer(Server):
     """A server that calls `before` ahead of each request; that may raise."""
 
     def __init__(self, server: Server, before: Callable[[str, str], None]) -> None:
-        self._server, self._before = server, before
+        self.__dict__.update(vars(server))
+        self._before = before
 
-    @property
-    def engine(self) -> Engine:
-        return self._server.engine
-
-    @property
-    def version(self) -> tuple[int, int, int]:
-        return self._server.version
-
-    def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
+    def request(self, method: str, path: str, **options: Any) -> Any:
         self._before(method, path)
-        return self._server.request(method, path, **options)
-
-    def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
-        return self._server.bulk(actions)
-
-    def close(self) -> None:
-        self._server.close()
+        return super().request(method, path, **options)
 
 
 @pytest.mark.parametrize("trigger", ["_settings", "PUT"])

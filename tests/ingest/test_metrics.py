@@ -172,7 +172,7 @@ def test_what_a_server_was_asked_for_again_is_counted(
             raise error
         return "done"
 
-    assert retry.attempt(send_request) == "done"
+    assert retry.attempt(send_request, retry.REQUEST) == "done"
     assert read_samples(port)["retries_total"] == 2
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
 from hybrid_search.ingest.sources.read_options import ReadOptions
 from hybrid_search.ingest.sources.server_index import read_index
@@ -79,15 +79,13 @@ def read(server: Server, index: str, options: ReadOptions = BODY) -> list[dict[s
     return [json.loads(line.data) for line in read_index(server, index, options)]
 
 
-class RecordingServer:
+class RecordingServer(Server):
     """A server that records the searches sent to it."""
 
     def __init__(self, inner: Server, fail_after: int | None = None) -> None:
+        self.__dict__.update(vars(inner))
         self.inner, self.fail_after = inner, fail_after
         self.searches: list[Any] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
 
     def request(self, method: str, path: str, **options: Any) -> Any:
         if method == "POST" and path.endswith(("/_search", "/_search/scroll")):

@@ -17,7 +17,7 @@ from pydantic import NonNegativeInt
 
 from hybrid_search.backends.server import answers
 from hybrid_search.backends.server.aliases import COMPLETE_RESULTS
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.transport.shape import OBJECT, Items, Shape, make_object
 from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
 from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions

@@ -11,8 +11,7 @@ from hybrid_search.backends.server import aliases
 from hybrid_search.backends.server.dialects import find_dialect
 from hybrid_search.backends.server.dialects.base import format_version
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.connection import connect
+from hybrid_search.backends.server.transport.connection import Server, connect
 from hybrid_search.backends.server.transport.shape import (
     ANYTHING,
     Items,
