@@ -6,21 +6,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.errors import HybridSearchError
 from hybrid_search.ingest.options import IngestOptions, WriteOptions
 from hybrid_search.ingest.summary import (
     Summary,
+    Tally,
     format_losses,
     format_summary,
     propose_cleaning,
 )
 from hybrid_search.observability import logs
-
-if TYPE_CHECKING:
-    from hybrid_search.ingest.reports import Tally
 
 EXIT_LOSSES = 1
 
@@ -85,8 +82,6 @@ def ingest(
 @contextmanager
 def _tell_what_was_done(index: str) -> Iterator[Tally]:
     """Print the summary of a run that fails half-way, as committed documents stay."""
-    from hybrid_search.ingest.reports import Tally
-
     tally = Tally()
     try:
         yield tally

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from hybrid_search.errors import MissingExtraError, UsageError
-from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.summary import Summary, Tally
 from hybrid_search.observability import tracing
 from hybrid_search.system import install_command
 
@@ -47,20 +47,22 @@ COUNTERS = {
 
 
 class RunMetrics(Collector):
-    """A `Report` that keeps the summary of the run, and the metrics that it makes of it."""
+    """A `Report` that sums up the runs of a command, and the metrics that it makes of them."""
 
     def __init__(self) -> None:
-        self._summary, self._last_block_at = Summary(), time.perf_counter()
+        self._tally, self._last_block_at = Tally(), time.perf_counter()
+        self._queues: dict[str, Callable[[], int]] = {}
         self._highest: dict[str, float] = {}
         self._retries = tracing.counts["retries"]
 
     def __call__(self, summary: Summary) -> None:
         """Record that a block was written."""
-        self._summary, self._last_block_at = summary, time.perf_counter()
+        self._tally(summary)
+        self._queues, self._last_block_at = summary.queues, time.perf_counter()
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current metrics."""
-        summary = self._summary
+        summary = self._tally.total()
         for name, (metric, description) in COUNTERS.items():
             yield CounterMetricFamily(
                 f"{PREFIX}_{metric}", description, self._keep_highest(name, getattr(summary, name))
@@ -80,7 +82,7 @@ class RunMetrics(Collector):
         queues = GaugeMetricFamily(
             f"{PREFIX}_queue_blocks", "Blocks that wait behind a stage.", labels=["stage"]
         )
-        for stage, depth in list(summary.queues.items()):
+        for stage, depth in list(self._queues.items()):
             queues.add_metric([stage], depth())
         yield from (stages, queues)
         yield GaugeMetricFamily(

@@ -20,28 +20,6 @@ def combine_reports(first: Report, second: Report) -> Report:
     return report
 
 
-class Tally:
-    """A report that sums up the runs of a command, including one that fails half-way."""
-
-    def __init__(self) -> None:
-        self._finished, self._current = Summary(), Summary()
-        self.has_begun = False
-        """Whether any run has begun."""
-
-    def __call__(self, summary: Summary) -> None:
-        """Record a run, whose summary is still changing."""
-        if summary is not self._current:
-            self._finished.add(self._current)
-            self._current, self.has_begun = summary, True
-
-    def total(self) -> Summary:
-        """Return the sum of the runs so far."""
-        total = Summary()
-        total.add(self._finished)
-        total.add(self._current)
-        return total
-
-
 @contextmanager
 def serve_reports(port: int | None, host: str) -> Iterator[Report]:
     """Yield a report that feeds the metrics at `port`; without a port it does nothing.

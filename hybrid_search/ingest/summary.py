@@ -109,7 +109,7 @@ class Summary:
             setattr(self, name, getattr(self, name) + getattr(summary, name))
         self.rejected = summary.rejected or self.rejected
         self.stopped = summary.stopped or self.stopped
-        for reason, refused in summary.reasons.items():
+        for reason, refused in list(summary.reasons.items()):  # another thread may add one
             earlier = self.reasons.get(reason, Reason(0, refused.first_place))
             self.reasons[reason] = replace(earlier, count=earlier.count + refused.count)
         for stage, seconds in summary.stages.items():
@@ -127,6 +127,29 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "stages": stages,
         }
+
+
+class Tally:
+    """A report that sums up the runs of a command, including one that fails half-way."""
+
+    def __init__(self) -> None:
+        self._finished_and_current = Summary(), Summary()
+        self.has_begun = False
+        """Whether any run has begun."""
+
+    def __call__(self, summary: Summary) -> None:
+        """Record a run, whose summary is still changing."""
+        if summary is not self._finished_and_current[1]:
+            # both at once: metrics are read in another thread
+            self._finished_and_current = self.total(), summary
+            self.has_begun = True
+
+    def total(self) -> Summary:
+        """Return the sum of the runs so far."""
+        total = Summary()
+        for summary in self._finished_and_current:
+            total.add(summary)
+        return total
 
 
 def propose_cleaning(summary: Summary) -> str | None:

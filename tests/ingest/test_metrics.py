@@ -155,10 +155,21 @@ def test_what_is_refused_skipped_and_doubled_is_counted(watch: RunMetrics, port:
 
 
 def test_a_counter_never_falls(watch: RunMetrics, port: int) -> None:
-    watch(Summary(passages=70))
+    summary = Summary(passages=70)
+    watch(summary)
     assert read_samples(port)["passages_total"] == 70
-    watch(Summary(passages=3))  # a document of 67 passages was refused when its last one came
+    summary.passages = 3  # a document of 67 passages was refused when its last one came
     assert read_samples(port)["passages_total"] == 70
+
+
+def test_counters_sum_up_the_files_of_a_watched_folder(watch: RunMetrics, port: int) -> None:
+    """Each file has a summary of its own; only the queues are those of the current file."""
+    watch(Summary(documents=70, stages={"read": 0.5}, queues={"read": lambda: 2}))
+    watch(Summary(documents=3, stages={"read": 0.25}, queues={"read": lambda: 1}))
+    samples = read_samples(port)
+    assert samples["documents_total"] == 73
+    assert samples['stage_seconds_total{stage="read"}'] == 0.75
+    assert samples['queue_blocks{stage="read"}'] == 1
 
 
 def test_what_a_server_was_asked_for_again_is_counted(
