@@ -172,11 +172,15 @@ def test_a_damaged_head_is_told_and_the_index_can_be_deleted(
         assert ask(client) == near(answers)
 
 
-def test_an_index_of_another_format_is_refused_in_one_line(answers: dict[str, float]) -> None:
+@pytest.mark.parametrize("other", [2, 7])
+def test_an_index_of_another_format_is_refused_in_one_line(
+    answers: dict[str, float], other: int
+) -> None:
     path = INDEX / "head.json"
-    text = json.loads(path.read_bytes())["head"].replace('"format": 2', '"format": 7')
+    text = json.loads(path.read_bytes())["head"].replace('"format": 3', f'"format": {other}')
     path.write_text(json.dumps({"head": text, "crc32": crc32(text.encode())}))
-    with connect(URL) as client, pytest.raises(IndexStoreError, match=r"format 7\.\d.*again"):
+    match = rf"format {other}\.\d.*again"
+    with connect(URL) as client, pytest.raises(IndexStoreError, match=match):
         client.query("refund")
 
 

@@ -23,7 +23,7 @@ from hybrid_search.private_files import create_file, read_plain_file
 from hybrid_search.text import window_policy
 
 NAME, UNFINISHED = "head.json", "head.tmp"
-FORMAT = 2
+FORMAT = 3
 """Version of the files of an index."""
 
 LARGEST = 1 << 16
