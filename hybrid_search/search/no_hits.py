@@ -141,8 +141,8 @@ def explain_no_speaker(backend: Backend, index: str, request: Request) -> list[s
     Returns:
         A list with the warning, or an empty list.
     """
-    of_all = replace(request, span_filter=None)
-    nearest = _find_passages(backend, index, of_all, request.conditions, LOOKED_AT)
+    of_all = replace(request, span_filter=None, window=LOOKED_AT)
+    nearest = backend.find(index, of_all).passages
     keys = [passage.key for passage in nearest]
     contents = backend.fetch_contents(index, keys).values() if keys else ()
     speakers = sorted({name for content in contents for name in read_speakers(content.layout)})
@@ -151,8 +151,8 @@ def explain_no_speaker(backend: Backend, index: str, request: Request) -> list[s
     missing = " or ".join(map(repr, request.speakers))
     names = ", ".join(map(repr, speakers)) or "none: their turns have no speaker"
     warning = (
-        f"no speaker is called {missing} (names are compared exactly): "
-        f"the speakers of the nearest passages are {names}"
+        f"no speaker of the nearest passages is called {missing} (names are compared exactly): "
+        f"their speakers are {names}"
     )
     _log.warning("%s", warning)
     return [warning]

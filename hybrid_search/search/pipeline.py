@@ -5,8 +5,8 @@ fields of the index, `find` and `fetch_contents`. With several phrases there is 
 `sort`, and `facets` over the window, add no calls. `highlight` adds one `find_highlights` for each
 phrase that found a hit on the page, and `facets` over all matches add one `count_facets`.
 
-On a server `find` sends one request, and a second one unless the word codes and BM25 scores of all
-candidates came with the first. tests/search/test_round_trips.py counts the calls.
+On a server `find` sends one request, and one more for each batch of candidates whose word codes or
+BM25 scores did not come with it. tests/search/test_round_trips.py counts the calls.
 """
 
 from __future__ import annotations

@@ -25,11 +25,13 @@ from hybrid_search.backends.server.transport.connection import Server, connect
 from hybrid_search.backends.server.transport.errors import MAX_REASON_LENGTH, parse_retry_after
 from hybrid_search.credentials import Access, Secret
 from hybrid_search.errors import AccessError, ServerError, UsageError
+from hybrid_search.observability.traffic import count_traffic
 from tests.helpers.cli import invoke_cli
 from tests.helpers.fake_server import (
     HELLO,
     Certificates,
     HttpRequest,
+    RawReply,
     Reply,
     Script,
     ScriptedServer,
@@ -214,7 +216,7 @@ def test_a_late_answer_is_none(engine: str) -> None:
     )
     assert error.status == 0
     assert "no answer from" in str(error)
-    assert "no complete answer within 0.1 s (HYBRID_SEARCH_TIMEOUT) (after 6 tries" in str(error)
+    assert "it was silent for 0.1 s (HYBRID_SEARCH_TIMEOUT) (after 6 tries" in str(error)
     assert len(requests) == 6
 
 
@@ -830,7 +832,35 @@ def test_a_server_that_takes_a_request_slowly_is_left_when_its_time_is_over(engi
         server = connect(Address.parse(address), Access(timeout=0.3))
         outcomes = list(server.bulk(actions(40, 400_000)))
     assert {outcome.status for outcome in outcomes} == {0}
-    assert "no complete answer within 0.3 s" in outcomes[0].reason
+    assert "it was silent for 0.3 s" in outcomes[0].reason
+
+
+def send_slowly(data: bytes, chunks: int) -> Iterator[bytes]:
+    """Yield an answer in chunks that come after 0.7 s each."""
+    yield b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+    yield b"transfer-encoding: chunked\r\n\r\n"
+    size = -(-len(data) // chunks)
+    for start in range(0, len(data), size):
+        time.sleep(0.7)
+        chunk = data[start : start + size]
+        yield b"%x\r\n%b\r\n" % (len(chunk), chunk)
+    yield b"0\r\n\r\n"
+
+
+def test_a_slow_answer_is_taken_if_it_is_complete_when_its_time_is_over(engine: str) -> None:
+    """Never silent for the second that is allowed."""
+    data = json.dumps({"text": "x" * 80}).encode()
+
+    def answer(request: HttpRequest) -> RawReply:
+        return RawReply(send_slowly(data, 2 if "two" in request.target else 3))
+
+    with ScriptedServer(answer) as server:
+        client = connect_to(engine, server, Access(timeout=1.0)).with_policy(ONCE)
+        with count_traffic() as traffic:
+            assert client.request("GET", "/two") == json.loads(data)
+        assert traffic.answer_bytes == len(data)  # also of chunks, which do not say their size
+        with pytest.raises(ServerError, match=r"the answer was not complete after 1 s \(HYBRID_"):
+            client.request("GET", "/three")
 
 
 LARGE = json.dumps({"text": "x" * 2_000_000}).encode()

@@ -27,7 +27,8 @@ from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.transport.connection import Server
-from hybrid_search.backends.types import SCHEMA, IndexSpec
+from hybrid_search.backends.server.writer import ServerWriter
+from hybrid_search.backends.types import SCHEMA, IndexSpec, RejectedDocument
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder, EncoderInfo
 from hybrid_search.errors import (
@@ -744,6 +745,41 @@ def test_a_dropped_index_is_gone_with_its_notes_and_no_other(
 
 
 # At the same moment
+
+
+def test_a_writer_that_writes_nothing_makes_no_index(backend: ServerBackend, name: str) -> None:
+    with backend.writer(name, make_spec()) as writer:
+        assert (writer.read_source_hashes(["call-0"]), writer.write([])) == ({}, [])
+        writer.note([RejectedDocument("calls.jsonl", 1, "the text is empty")])
+        assert writer.delete(["call-0"]) == 0
+    assert list_index_names(backend, name) == []
+
+
+@pytest.mark.parametrize("may_delete", [True, False])
+def test_an_index_whose_first_documents_are_refused_is_removed_by_who_may_delete(
+    backend: ServerBackend, name: str, may_delete: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(method: str, path: str) -> None:
+        if method == "DELETE" and not may_delete:
+            raise AccessError("the server does not let user 'ingest' do DELETE (403)", 403)
+
+    monkeypatch.setattr(ServerWriter, "_fetch_nested_limit", lambda _: 0)
+    limited = ServerBackend(InterceptedServer(backend.server, check), backend.options)
+    with limited.writer(name, make_spec()) as writer:
+        assert len(writer.write(make_entries(CALLS[0]))) == 1
+        writer.note([RejectedDocument("calls.jsonl", 1, "too many spans")])
+    assert list_index_names(backend, name) == ([] if may_delete else [f"{name}-000001"])
+
+
+def test_a_writer_that_wrote_nothing_leaves_the_index_of_another_one(
+    backend: ServerBackend, name: str
+) -> None:
+    empty_writer = backend.writer(name, make_spec())
+    with backend.writer(name, make_spec()) as other_writer:
+        with empty_writer:
+            pass
+        assert other_writer.write(make_entries(CALLS[0])) == []
+    assert query_ids(backend, name) == {"call-0"}
 
 
 def test_several_that_make_the_same_new_index_at_once_make_it_once(url: str, name: str) -> None:

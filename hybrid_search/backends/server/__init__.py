@@ -5,7 +5,7 @@ In: entries to write and requests to answer. Out: HTTP requests to one cluster, 
 
 * `backend` is the `Backend`; `searcher` sends its searches, and `head_cache` remembers heads.
 * `aliases` finds and creates the versioned indexes behind an alias, by the bodies of `mappings`,
-  which also reads the types of metadata fields.
+  which also reads the types of metadata fields. `new_index` creates an index late.
 * `request_bodies` builds searches, `passage_codec` converts passages to documents and back.
 * `leg_search` builds and sends the searches of both legs, whose passages come with word codes.
   `reach` says how far they go, by the `index_size`.

@@ -23,6 +23,7 @@ from hybrid_search.backends.server import (
 from hybrid_search.backends.server.head_cache import HeadCache
 from hybrid_search.backends.server.index_size import SizeCache, describe_index
 from hybrid_search.backends.server.leg_search import LegSearch, read_scores
+from hybrid_search.backends.server.new_index import NewIndexWriter
 from hybrid_search.backends.server.next_version import NextVersion
 from hybrid_search.backends.server.reach import BATCH_PASSAGES, is_wide
 from hybrid_search.backends.server.searcher import Searcher
@@ -65,24 +66,17 @@ class ServerBackend(Backend):
         self._leg_search = LegSearch(server, self._searcher, self._heads, self._sizes)
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
-        """Return a writer of `index`; one that does not exist stays if a document is written.
+        """Return a writer of `index`, which its first document creates if it does not exist.
 
-        Raises ModelError if the index was written with another model or policy.
+        Raises ModelError if the index was written with another model or policy, and UsageError if
+        the server cannot have such an index.
         """
-        is_new = False
         try:
             server_index = aliases.find_index(self.server, index)
         except IndexMissingError:
-            is_new = True
-            server_index = aliases.open_or_create(self.server, index, spec, self.options)
+            return NewIndexWriter(self.server, index, spec, self.options, self._patience)
         check_spec(index, server_index.spec, spec)
-        return ServerWriter(
-            self.server,
-            server_index,
-            self.options,
-            patience=self._patience,
-            keeps_empty=not is_new,
-        )
+        return ServerWriter(self.server, server_index, self.options, patience=self._patience)
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         """Create an empty `index`, unless it exists.

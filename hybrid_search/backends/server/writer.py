@@ -9,7 +9,6 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from types import TracebackType
@@ -26,7 +25,6 @@ from hybrid_search.backends.server import (
 )
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.field_types import FieldTypes
-from hybrid_search.backends.server.index_size import COUNTING
 from hybrid_search.backends.server.transport.bulk import Outcome
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import Refusal, RejectedDocument
@@ -62,7 +60,7 @@ class ServerWriter:
 
     It waits for a server that accepts nothing for up to `patience` seconds. `published` says that
     the alias points to this index: if it no longer does, nobody would see the documents, and that
-    is an error. Unless it `keeps_empty`, an index that has no document at the end is deleted.
+    is an error.
     """
 
     def __init__(
@@ -73,12 +71,10 @@ class ServerWriter:
         *,
         patience: float = PATIENCE,
         published: bool = True,
-        keeps_empty: bool = True,
     ) -> None:
         self._server = server.wait(patience)
         self._notes_server = server.wait(NOTES_SECONDS)
         self._index, self._options, self._published = index, options, published
-        self._keeps_empty = keeps_empty
         self._field_types = FieldTypes(self._server, index)
         self._buffer: DocumentBuffer | None = None
         self._unrefreshed_ids: set[str] = set()
@@ -344,18 +340,8 @@ class ServerWriter:
         trace: TracebackType | None,
     ) -> None:
         self.abandon()
-        if self._keeps_empty and kind is not None:
-            return
-        with suppress(*([] if kind is None else [ServerError])):  # that one is not why it ends
+        if kind is None:
             self._refresh()
-            if not self._keeps_empty:
-                self._delete_if_empty()
-
-    def _delete_if_empty(self) -> None:
-        counts = aliases.search(self._server, self._index.name, COUNTING)
-        if counts["hits"]["total"]["value"] == 0:
-            aliases.delete_index(self._server, self._index.name)
-            aliases.delete_index(self._server, f"{self._index.alias}{aliases.REJECTED}")
 
 
 def _batch_distinct(buffers: Iterable[DocumentBuffer]) -> Iterator[list[DocumentBuffer]]:

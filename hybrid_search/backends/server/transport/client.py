@@ -215,20 +215,23 @@ class _Node(Connection):
 
         Raises:
             TooLargeError: If it has more bytes than are taken, or says so.
-            TimeoutError: If it is still coming when the time of a request is over.
+            RequestError: If it is still coming when the time of a request is over.
         """
         deadline = monotonic() + self._seconds
         parts, size = [], answer.length_remaining or 0
+        is_late = False
         if size <= self._most_bytes:
             size = 0
             for part in answer.stream(READ_BYTES):
+                if is_late:  # and the part before was not the last one
+                    limit = f"{self._seconds:g} s (HYBRID_SEARCH_TIMEOUT)"
+                    raise RequestError(0, f"the answer was not complete after {limit}")
                 parts.append(part)
                 size += len(part)
                 if size > self._most_bytes:
                     break
-                if monotonic() > deadline:
-                    raise TimeoutError("timed out")
-        note_answer(answer.tell())
+                is_late = monotonic() > deadline
+            note_answer(size)
         if size > self._most_bytes:
             raise TooLargeError(self._most_bytes)
         return b"".join(parts)
