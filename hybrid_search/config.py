@@ -21,7 +21,7 @@ HYBRID_SEARCH_AWS_REGION   sign requests for this region, with the credentials A
 HYBRID_SEARCH_AWS_SERVICE  the service to sign for (default: es)
 HYBRID_SEARCH_CA           PEM file of trusted certificates (default: those of the system)
 HYBRID_SEARCH_VERIFY       false accepts any certificate (default: true)
-HYBRID_SEARCH_TIMEOUT      seconds to wait for one whole response (default: 60)
+HYBRID_SEARCH_TIMEOUT      seconds that a server may be silent (default: 60)
 HYBRID_SEARCH_ANSWER_MEGABYTES
                            the largest response that is read, also unpacked (default: 256)
 HYBRID_SEARCH_PATIENCE     seconds an ingest waits for a server that takes nothing; 0 means a few

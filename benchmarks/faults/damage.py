@@ -48,7 +48,6 @@ TARGETS = (
     *(Target("tiny", f"calls.index/*/records/*.{part}", 200, 6) for part in TANTIVY_PARTS),
     Target("tiny", "calls.index/*/records/meta.json", 240, 8),
     Target("tiny", "calls.index/*/records/.managed.json", 60, 4),
-    Target("tiny", "calls.index/*/segments.json", 60, 4),
     Target("tiny", "calls.index/*/fields.json", 60, 4),
     Target("tiny", "calls.index.lock", 60, 4),
     Target("interrupted", "calls.index/*/codes/*.codes", 120, 6),

@@ -81,7 +81,7 @@ def list_legs(collection: Collection, texts: Sequence[str]) -> list[Leg]:
         Request("", phrase_vector.query_vector(encoder, text), WINDOW, lexical=False)
         for text in texts
     ]
-    return [partial(backend.find_candidates, name, request) for request in requests]
+    return [partial(backend.find, name, request) for request in requests]
 
 
 def count_leg_bytes(legs: Sequence[Leg]) -> dict[str, int]:

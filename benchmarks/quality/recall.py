@@ -40,13 +40,11 @@ def compare(
     passages, exact = find_best(store, index, vectors)
     recall, same, methods = [], [], set()
     for text, vector, best in zip(phrases, vectors, exact, strict=True):
-        candidates = client.backend.find_candidates(
-            index, Request(text, vector, WINDOW, lexical=False)
-        )
-        first = list(candidates.semantic)[:DEPTH]
+        found = client.backend.find(index, Request(text, vector, WINDOW, lexical=False))
+        first = [passage.key for passage in found.passages[:DEPTH]]
         recall.append(len(set(first) & set(best)) / DEPTH)
         same.append(first[0] == best[0])
-        methods.add(candidates.method)
+        methods.add(found.method)
     return {
         "phrases": len(phrases),
         "passages": passages,

@@ -112,8 +112,8 @@ def find_nearest(tokens: WordCodes, vectors: Floats, policy: str) -> Floats:
 def _find_by_words(collection: Collection, text: str, vector: Floats) -> Keys:
     """Return the numbers of the passages that BM25 proposes."""
     request = Request(text, vector, BY_WORDS[0], semantic=False)
-    candidates = collection.client.backend.find_candidates(collection.task.name, request)
-    return np.array(list(candidates.lexical), np.int64)
+    found = collection.client.backend.find(collection.task.name, request)
+    return np.array([passage.key for passage in found.passages], np.int64)
 
 
 def share_of_best(

@@ -85,9 +85,8 @@ def _entries(documents: Sequence[Any], encoder: EqualEncoder) -> Iterator[Entry]
 
 def _score(backend: Backend, index: str, text: str) -> Scores:
     request = Request(text, np.zeros(DIMENSION, np.float32), 100, semantic=False)
-    keys = list(backend.find_candidates(index, request).lexical)
-    scored = backend.complete_candidates(index, request, keys)
-    return {(passage.document_id, passage.ordinal): passage.bm25 for passage in scored}
+    found = backend.find(index, request).passages
+    return {(passage.document_id, passage.ordinal): passage.bm25 for passage in found}
 
 
 def _compare(pairs: Sequence[tuple[Scores, Scores]]) -> dict[str, Any]:

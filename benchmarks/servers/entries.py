@@ -86,8 +86,7 @@ def read_entries(
         document, canonical = document_parser.parse(line.data)
         keys = backend.list_passages(index, document.id)
         codes_by_ordinal = {
-            stored.ordinal: stored.tokens
-            for stored in backend.complete_candidates(index, nothing, keys)
+            stored.ordinal: stored.tokens for stored in backend.read_passages(index, nothing, keys)
         }
         document_passages = list(passages.split(document))
         digest = document_parser.source_hash(canonical, spec)

@@ -216,8 +216,8 @@ def compare_span_legs(
     for text, vector, cosines in exact:
         ordered = sorted(cosines.values())
         request = Request(text, vector, WINDOW, lexical=False)
-        passage_ids = list(backend.find_candidates(index, request).semantic)[:10]
-        reached = [cosines.get(id_, -1.0) for id_ in passage_ids]
+        found = backend.find(index, request).passages[:10]
+        reached = [cosines.get(passage.key, -1.0) for passage in found]
         shares.append(sum(cosine >= ordered[-10] - TIED for cosine in reached) / 10)
         first.append(reached[0] >= ordered[-1] - TIED)
     return {

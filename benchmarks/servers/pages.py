@@ -15,9 +15,7 @@ from benchmarks.servers.entries import Corpus
 from benchmarks.servers.queries import run_query
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.backends.server.passage_codec import parse_passage_id, passage_id
-from hybrid_search.backends.types import Candidates, Request
-from hybrid_search.text.best_passages import best_passages
+from hybrid_search.backends.types import Found, Request
 
 Cosines = Mapping[str, Mapping[str, float]]
 """The best cosine of every passage, by phrase and passage."""
@@ -26,27 +24,17 @@ Cosines = Mapping[str, Mapping[str, float]]
 class ExhaustiveBackend(ServerBackend):
     """A server whose span leg is computed here, from the word codes of all passages."""
 
-    def __init__(self, backend: ServerBackend, corpus: Corpus, cosines: Cosines) -> None:
+    def __init__(self, backend: ServerBackend, cosines: Cosines) -> None:
         super().__init__(backend.server, backend.options)
         self._cosines = cosines
-        self._codes = {
-            passage_id(entry.document.id, entry.passage.ordinal): entry.tokens
-            for entry in corpus.entries
-        }
 
-    def find_candidates(self, index: str, request: Request) -> Candidates:
+    def find(self, index: str, request: Request) -> Found:
         """Return the BM25 leg of the server, and the passages of the best of all spans."""
-        candidates = super().find_candidates(index, request)
+        found = super().find(index, replace(request, semantic=False))
         cosines = self._cosines[request.phrase]
         nearest = nlargest(request.window, cosines, key=cosines.__getitem__)
-        codes = {key: self._codes[key] for key in sorted(nearest, key=parse_passage_id)}
-        best = best_passages(request.vector, codes)
-        return replace(
-            candidates,
-            semantic=best.codes,
-            cosines=best.cosines,
-            codes={**candidates.codes, **best.codes},
-        )
+        keys = dict.fromkeys([*(passage.key for passage in found.passages), *nearest])
+        return replace(found, passages=self.read_passages(index, request, list(keys)))
 
 
 def compare_pages(
@@ -58,7 +46,7 @@ def compare_pages(
     alphas: Mapping[str, float],
 ) -> dict[str, float]:
     """Return for each alpha the share of the exhaustive search's ten hits that are on the page."""
-    exhaustive = ExhaustiveBackend(backend, corpus, cosines)
+    exhaustive = ExhaustiveBackend(backend, cosines)
     shares: dict[str, list[float]] = {name: [] for name in alphas}
     for name, alpha in alphas.items():
         for text in phrases:

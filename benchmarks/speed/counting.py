@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument
 from hybrid_search.text.types import Entry
 
 
-class CountingStore:
+class CountingStore(MemoryBackend):
     """Takes every passage and stores none; it is its own writer."""
 
     def __init__(self) -> None:

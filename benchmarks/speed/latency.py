@@ -28,10 +28,10 @@ def measure(client: Client, index: str, phrases: Sequence[str]) -> dict[str, Any
         "query, alpha 1": lambda text: client.query(text, index=index, alpha=1.0),
         "query, alpha 0.5, feedback 10": lambda text: client.query(text, index=index, feedback=10),
         "encoding the phrase": lambda text: phrase_vector.query_vector(usual, text),
-        "BM25 leg": lambda text: client.backend.find_candidates(
+        "BM25 leg": lambda text: client.backend.find(
             index, Request(text, vectors[text], WINDOW, semantic=False)
         ),
-        "span leg": lambda text: client.backend.find_candidates(
+        "span leg": lambda text: client.backend.find(
             index, Request("", vectors[text], WINDOW, lexical=False)
         ),
     }

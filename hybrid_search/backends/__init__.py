@@ -1,10 +1,9 @@
-"""Stores of passages: in comes a URL or an encoded passage, out come candidates and their contents.
+"""Stores of passages: in comes a URL or an encoded passage, out come passages and their contents.
 
-Read `base` first: it is the contract, `Backend` and its `Writer`, with what
-only some stores can do. `types` holds what they exchange: `IndexSpec`, `Request`, `Candidates`,
-`StoredPassage`, `PassageContent`. Then `memory`, the reference; `embedded/`, tantivy and files of
-codes; `server/`, OpenSearch and Elasticsearch. All of them share `index_names`, `turn_layout` and
-`codes_fault`; servers also use `index_options`.
+Read `base` first: it is the contract, `Backend` and its `Writer`. `types` holds what they exchange:
+`IndexSpec`, `Request`, `Found`, `StoredPassage`, `PassageContent`. Then `memory`, the reference;
+`embedded/`, tantivy and files of codes; `server/`, OpenSearch and Elasticsearch. All of them share
+`index_names`, `turn_layout` and `codes_fault`; servers also use `index_options`.
 
 A new backend is a module or package here, implements `Backend`, gets a line in `BACKENDS` below,
 and is added to the fixture `empty_url` of tests/conftest.py, which runs the contract tests on it.
@@ -25,7 +24,7 @@ from hybrid_search.errors import SHOWN, UsageError, show_value
 
 if TYPE_CHECKING:
     from hybrid_search.backends.server.backend import ServerBackend
-    from hybrid_search.backends.server.transport.base import Server
+    from hybrid_search.backends.server.transport.connection import Server
 
 __all__ = ["BACKENDS", "Backend", "open_backend", "open_server"]
 
@@ -93,12 +92,10 @@ def open_server(url: str, access: Access = ANONYMOUS) -> Server:
     Raises:
         UsageError: If `url` does not name a server.
     """
-    from hybrid_search.backends.server.transport.patience import PatientServer
-
     scheme, _, location = url.partition(":")
     if scheme not in SCHEMES:
         raise UsageError(
             f"{scheme}: is not the URL of a server: "
             "use one, as in --from-url opensearch+https://HOST"
         )
-    return PatientServer(_open_server(location, scheme, access).server, access.patience)
+    return _open_server(location, scheme, access).server.wait(access.patience)

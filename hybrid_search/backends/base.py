@@ -1,4 +1,4 @@
-"""The contract of a store of passages: `Backend`, its `Writer`, and what only some stores can do.
+"""The contract of a store of passages: `Backend`, its `Writer` and `IndexVersion`.
 
 The frozen types that they take and return are in `backends/types.py`. `backends/memory.py` scores
 every span of every passage: it is the reference that the other backends are tested against.
@@ -7,14 +7,13 @@ every span of every passage: it is the reference that the other backends are tes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar
 
 from hybrid_search.backends.types import (
-    Candidates,
-    Fault,
+    Found,
+    Head,
     IndexInfo,
     IndexSpec,
     Key,
@@ -24,12 +23,15 @@ from hybrid_search.backends.types import (
     Refusal,
     RejectedDocument,
     Request,
-    Salvage,
     ScannedPassage,
     StoredPassage,
 )
+from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import Scalar
+from hybrid_search.text.stems import find_matches
 from hybrid_search.text.types import Entry
+
+T = TypeVar("T")
 
 
 class Writer(Protocol):
@@ -82,22 +84,7 @@ class Writer(Protocol):
     ) -> None: ...
 
 
-class Writable(Protocol):
-    """Anything that an index can be ingested into: a backend, or the next version of an index."""
-
-    def writer(self, index: str, spec: IndexSpec) -> Writer:
-        """Open `index` for writing.
-
-        If it does not exist it is created, and is gone at the end if no document was written.
-
-        Raises:
-            ModelError: If the index was written with another model or policy.
-            IndexBusyError: If the store allows one writer and another process is writing.
-        """
-        ...
-
-
-class IndexVersion(Writable, Protocol):
+class IndexVersion(Protocol):
     """The next version of an index (blue-green), invisible to queries until it is published.
 
     `keeps_old` says whether the current version can be kept under a name of its own.
@@ -105,14 +92,25 @@ class IndexVersion(Writable, Protocol):
 
     keeps_old: bool
 
+    def writer(self, index: str, spec: IndexSpec) -> Writer:
+        """Open this version of `index` for writing; raise ModelError for another spec."""
+        ...
+
     def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
-        """Copy every passage of the current version with its word codes.
+        """Copy every passage of the current version with its word codes; only servers do.
 
         Args:
             rehash: Turns a document's source hash into its hash under the new spec.
             report: Is called with the number of passages copied so far.
+
+        Raises:
+            UsageError: If the store has nothing that a copy would change.
         """
-        ...
+        del rehash, report
+        raise UsageError(
+            "an embedded index has nothing that a copy would change: name the files of all "
+            "documents, which are ingested into the new version"
+        )
 
     def check(self, expected_documents: int) -> None:
         """Compare what was written with the number of documents that were sent.
@@ -131,15 +129,27 @@ class IndexVersion(Writable, Protocol):
         ...
 
 
-class Backend(Writable, Protocol):
+class Backend(Protocol):
     """The contract of every store of indexes.
 
-    A query needs four calls, each of them one round trip to the store: `read_head` of the index,
-    `find_candidates` of both legs, `complete_candidates` with what the legs do not know of each
-    other's passages, and `fetch_contents` of the hits that are shown. `find_highlights` and
-    `count_facets` are one more round trip each, if requested. Stores fetch many passages in
-    batches; `complete_candidates` asks nothing if everything is known already.
+    A query needs three calls: `answer_by_head`, which gives it the head of the index, `find` for
+    each phrase, and `fetch_contents` of the hits that are shown. `find_highlights` and
+    `count_facets` are one more each, if requested. Stores fetch many passages in batches.
+
+    Contents are a call of their own, because which hits are shown is known only after fusion. What
+    few stores can do has a body here: stores inherit from this class.
     """
+
+    def writer(self, index: str, spec: IndexSpec) -> Writer:
+        """Open `index` for writing.
+
+        If it does not exist it is created, and is gone at the end if no document was written.
+
+        Raises:
+            ModelError: If the index was written with another model or policy.
+            IndexBusyError: If the store allows one writer and another process is writing.
+        """
+        ...
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         """Create an empty `index`, unless it exists.
@@ -191,34 +201,53 @@ class Backend(Writable, Protocol):
         """
         ...
 
-    def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
+    def scan_codes(
+        self, index: str, after: Position = None, written_since: datetime | None = None
+    ) -> Iterator[ScannedPassage]:
         """Yield every passage with its word codes; those of a document follow one another.
 
         Args:
             index: The index.
             after: The position of a passage that an earlier scan listed; this one begins behind it.
+            written_since: The earliest time at which documents were taken up for writing, by the
+                clock of the computer that did; only servers know it.
 
         There is no snapshot: a document that is replaced meanwhile may be listed in both versions,
         and is never missed. Raises IndexMissingError if the index does not exist.
         """
         ...
 
-    def find_candidates(self, index: str, request: Request) -> Candidates:
-        """Return the best passages of each leg; a leg that was not requested is empty."""
+    def count_commits(self, index: str) -> tuple[str, int] | None:
+        """Return what tells an index from others of its name, and how often it was committed.
+
+        None if the store does not count. One that does scans passages in the order of writing: what
+        is written after a scan is behind its last position.
+        """
+        del index
+        return None
+
+    def answer_by_head(self, index: str, answer: Callable[[Head], T]) -> T:
+        """Return the answer to a query, which `answer` gives by the head of `index`.
+
+        A store may let few queries in at once. One that remembers heads calls `answer` again if the
+        head turns out to be outdated. Raises IndexMissingError if the index does not exist.
+        """
+        return answer(self.read_head(index))
+
+    def find(self, index: str, request: Request) -> Found:
+        """Return the best passages of both legs, each with its BM25 score and word codes.
+
+        A leg that was not requested finds nothing, but scores what the other one finds.
+        """
         ...
 
-    def complete_candidates(
-        self,
-        index: str,
-        request: Request,
-        keys: Sequence[Key],
-        candidates: Candidates | None = None,
+    def read_passages(
+        self, index: str, request: Request, keys: Sequence[Key]
     ) -> list[StoredPassage]:
         """Return the passages of `keys` in order, each with its BM25 score and word codes.
 
         The score is 0 where no term matches. Passages that have been deleted are left out, but not
-        those whose codes are damaged. What `candidates` already holds of a passage is not fetched
-        again.
+        those whose codes are damaged.
         """
         ...
 
@@ -233,7 +262,11 @@ class Backend(Writable, Protocol):
 
         Passages without such a word are left out.
         """
-        ...
+        contents = self.fetch_contents(index, keys)
+        ranges = {
+            key: find_matches(content.text, request.phrase) for key, content in contents.items()
+        }
+        return {key: found for key, found in ranges.items() if found}
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
@@ -269,71 +302,24 @@ class Backend(Writable, Protocol):
         """Close connections and files; the next call opens them again."""
         ...
 
-
-@runtime_checkable
-class LocalBackend(Protocol):
-    """What only a store of files can do, which computes in this process.
-
-    Its `scan_codes` lists passages in the order in which they were written: what is written after a
-    scan is behind its last position.
-    """
-
-    def take_place(self) -> AbstractContextManager[None]:
-        """Return a context that waits until few enough queries are computed at once."""
-        ...
-
-    def count_commits(self, index: str) -> tuple[str, int]:
-        """Return what tells an index from others of its name, and how often it was committed.
-
-        Raises:
-            IndexMissingError: If the index does not exist.
-        """
-        ...
-
-    def find_file_faults(self, index: str, *, full: bool = False) -> list[Fault]:
-        """Return what is wrong with the file of `index` as a whole; `full` checks more of it.
-
-        Raises:
-            IndexMissingError: If the index does not exist.
-        """
-        ...
-
-    def salvage(self, index: str) -> Salvage:
-        """Put a copy of what can be read of `index` in its place, and return what became of it.
-
-        Raises:
-            IndexStoreError: If nothing can be read; the index stays as it was.
-        """
-        ...
-
-
-@runtime_checkable
-class RemoteBackend(Protocol):
-    """What only a store can do that is searched by requests, and knows when documents were written.
-
-    It remembers heads, and checks in each query that they still hold: `find_candidates` raises
-    IndexChangedError if the head has changed.
-    """
-
-    def recall_head(self, index: str) -> tuple[IndexSpec, Mapping[str, str]] | None:
-        """Return the remembered head of `index` without a request, None if there is none."""
-        ...
-
-    def is_remembered(self, index: str, head: tuple[IndexSpec, Mapping[str, str]]) -> bool:
-        """Return whether `head` is still the one remembered, without a request."""
-        ...
-
-    def scan_codes_since(
-        self, index: str, written_since: datetime, after: Position = None
-    ) -> Iterator[ScannedPassage]:
-        """Yield the passages of `scan_codes` that were written at a time or later.
-
-        The time is that of the computer that wrote them, when it took up the document.
-        """
-        ...
-
     def build_request_bodies(
         self, index: str, request: Request
     ) -> list[tuple[str, dict[str, Any]]]:
-        """Return path and body of each request that the two legs of a query send."""
-        ...
+        """Return path and body of each request that `find` sends for the two legs."""
+        del index, request
+        return []
+
+
+def refuse_options(options: Mapping[str, str]) -> None:
+    """Raise UsageError if there are any options: only servers have them."""
+    if options:
+        raise UsageError(
+            f"an index on this machine has no {', '.join(options)}: "
+            "that is for an index on a server (--url opensearch+https://...)"
+        )
+
+
+def refuse_times(written_since: datetime | None) -> None:
+    """Raise UsageError if a time is given: only servers have those of documents."""
+    if written_since is not None:
+        raise UsageError("only a server knows when documents were written: leave out written_since")

@@ -12,16 +12,18 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import NoReturn, Self
 
 from hybrid_search.backends import index_names
+from hybrid_search.backends.base import Backend, Writer, refuse_options, refuse_times
 from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
-    Candidates,
+    Found,
     IndexInfo,
     IndexSpec,
     Key,
@@ -40,7 +42,7 @@ from hybrid_search.errors import IndexMissingError, InputError, UsageError
 from hybrid_search.text.best_passages import best_passages
 from hybrid_search.text.filters import Condition, Scalar, leaves, matches_condition, new_fields
 from hybrid_search.text.name_lists import list_names
-from hybrid_search.text.stems import count_stems, count_text_stems, find_matches
+from hybrid_search.text.stems import count_stems, count_text_stems
 from hybrid_search.text.types import Entry, Metadata, WordCodes
 
 K1, B = 1.2, 0.75
@@ -149,13 +151,13 @@ class MemoryWriter:
         self._close()
 
 
-class MemoryBackend:
+class MemoryBackend(Backend):
     """Indexes that live as long as this object."""
 
     def __init__(self) -> None:
         self._indexes: dict[str, _Index] = {}
 
-    def writer(self, index: str, spec: IndexSpec) -> MemoryWriter:
+    def writer(self, index: str, spec: IndexSpec) -> Writer:
         """Open `index` for writing; one that does not exist stays if a document is written."""
         is_new = index not in self._indexes
         memory_index = self._make_index(index, spec)
@@ -172,16 +174,8 @@ class MemoryBackend:
         return memory_index
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
-        """Create an empty `index`, unless it exists.
-
-        Raises:
-            UsageError: If there are any options: only servers have them.
-        """
-        if options:
-            raise UsageError(
-                f"an index in memory has no {', '.join(options)}: "
-                "that is for an index on a server (--url opensearch+https://...)"
-            )
+        """Create an empty `index`, unless it exists; options are an error, as only servers have."""
+        refuse_options(options)
         self._make_index(index, spec)
 
     def create_next_version(
@@ -236,8 +230,11 @@ class MemoryBackend:
         passages = self._get_index(index).documents.get(document_id, [])
         return [(document_id, number) for number in range(len(passages))]
 
-    def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
+    def scan_codes(
+        self, index: str, after: Position = None, written_since: datetime | None = None
+    ) -> Iterator[ScannedPassage]:
         """Yield every passage with its word codes, document by document."""
+        refuse_times(written_since)
         passages = self._get_index(index).passages()
         for position, (key, passage) in enumerate(passages.items()):
             entry = passage.entry
@@ -251,8 +248,8 @@ class MemoryBackend:
                     position,
                 )
 
-    def find_candidates(self, index: str, request: Request) -> Candidates:
-        """Return the best passages of each leg, by scoring everything."""
+    def find(self, index: str, request: Request) -> Found:
+        """Return the best passages of both legs, by scoring everything."""
         memory_index = self._get_index(index)
         lexical = self._bm25_scores(memory_index, request) if request.lexical else {}
         passages = memory_index.passages(request.conditions, request.speakers)
@@ -261,12 +258,13 @@ class MemoryBackend:
         cut = partial(_cut, window=request.window)
         best = best_passages(request.vector, codes, cut, request.span_filter)
         ranked = sorted(lexical, key=lambda key: (-lexical[key], key))
-        return Candidates(
-            {key: lexical[key] for key in _cut(ranked, request.window)},
-            best.codes,
-            "exact",
-            damaged=best.damaged,
-            cosines=best.cosines,
+        found = dict.fromkeys([*_cut(ranked, request.window), *best.codes, *best.damaged])
+        return Found(
+            [
+                replace(passage, cosines=best.cosines.get(passage.key))
+                for passage in self.read_passages(index, request, list(found))
+            ],
+            "exact" if request.semantic else "not asked",
         )
 
     def _bm25_scores(self, memory_index: _Index, request: Request) -> dict[tuple[str, int], float]:
@@ -291,12 +289,8 @@ class MemoryBackend:
         allowed = memory_index.passages(request.conditions, request.speakers)
         return {key: score for key, score in scores.items() if key in allowed}
 
-    def complete_candidates(
-        self,
-        index: str,
-        request: Request,
-        keys: Sequence[Key],
-        candidates: Candidates | None = None,  # noqa: ARG002 (nothing has to be fetched)
+    def read_passages(
+        self, index: str, request: Request, keys: Sequence[Key]
     ) -> list[StoredPassage]:
         """Return the passages of `keys` that still exist, with BM25 scores and word codes."""
         entries = self._entries_by_key(index, keys)
@@ -318,16 +312,6 @@ class MemoryBackend:
             )
             for key, entry in entries
         }
-
-    def find_highlights(
-        self, index: str, request: Request, keys: Sequence[Key]
-    ) -> dict[Key, list[tuple[int, int]]]:
-        """Return start and end of the matching words of each passage that has any."""
-        ranges_by_key = {
-            key: find_matches(entry.text, request.phrase)
-            for key, entry in self._entries_by_key(index, keys).items()
-        }
-        return {key: ranges for key, ranges in ranges_by_key.items() if ranges}
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from shlex import quote
 from typing import Any, Literal
@@ -27,8 +27,8 @@ An index of another version is refused with the remedy: ingest again.
 Key = Any
 """Identifies a passage in its store: hashable, and meaningless to everybody but the store."""
 
-FaultKind = Literal["missing", "orphan", "version", "text", "offsets", "codes", "vectors", "file"]
-"""The kinds of damage that a passage of an index can have, and the last an index as a whole."""
+FaultKind = Literal["missing", "orphan", "version", "text", "offsets", "codes", "vectors"]
+"""The kinds of damage that a passage of an index can have."""
 
 FACETS = 100
 """How many values of a metadata field a facet counts at most: the most frequent ones."""
@@ -79,6 +79,10 @@ class IndexSpec:
             info.codebook,
             codes,
         )
+
+
+Head = tuple[IndexSpec, Mapping[str, str]]
+"""The spec of an index, and its metadata fields (dotted name -> type)."""
 
 
 def check_spec(index: str, index_spec: IndexSpec, requested_spec: IndexSpec) -> None:
@@ -175,42 +179,11 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidates:
-    """The passages that the legs found, best first, with what is already known of them.
-
-    Attributes:
-        lexical: Passages of the BM25 leg with their BM25 scores.
-        semantic: Passages of the span leg with their word codes.
-        method: How the span leg was searched, for the plan of a result.
-        codes: Word codes of further passages, such as those of the BM25 leg, as far as the store
-            has read them.
-        damaged: Passages that the span leg could not score, because their codes are damaged.
-        warnings: What else is damaged, and is done without: sentences with the remedy.
-        memo: Whatever the store wants to see again in `complete_candidates`.
-        cosines: The cosine of every span of passages in `semantic` and `codes`, as far as the
-            store has computed them, float32 ``[spans]``.
-    """
-
-    lexical: Mapping[Key, float] = field(default_factory=dict)
-    semantic: Mapping[Key, WordCodes] = field(default_factory=dict)
-    method: str = "not asked"
-    codes: Mapping[Key, WordCodes] = field(default_factory=dict)
-    damaged: Sequence[Key] = ()
-    warnings: Sequence[str] = ()
-    memo: object = None
-    cosines: Mapping[Key, Floats] = field(default_factory=dict)
-
-    @property
-    def all_codes(self) -> dict[Key, WordCodes]:
-        """The word codes of all passages whose codes the store has read."""
-        return {**self.codes, **self.semantic}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class StoredPassage:
     """Everything of a passage that its score is computed from.
 
-    `tokens` are `word_codes.UNREADABLE` where the stored codes cannot be read.
+    `tokens` are `word_codes.UNREADABLE` where the stored codes cannot be read. `cosines` are those
+    of all its spans with the vector of a request, float32 ``[spans]``, if the store has them.
     """
 
     key: Key
@@ -218,6 +191,21 @@ class StoredPassage:
     ordinal: int
     bm25: float
     tokens: WordCodes
+    cosines: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The passages that a store finds for a request.
+
+    Attributes:
+        passages: Those of the BM25 leg, best first, then further ones of the span leg, best first,
+            and those whose codes are damaged. Each is there once, with what both legs score.
+        method: How the span leg was searched, for the plan of a result.
+    """
+
+    passages: Sequence[StoredPassage]
+    method: str = "not asked"
 
 
 Position = Any
@@ -261,19 +249,6 @@ class PassageContent:
     layout: str
     metadata: str
     fault: Fault | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Salvage:
-    """What became of a damaged file: how many documents were copied out of it, and what was not.
-
-    `lost_ids` are those of documents that could not be read, `unnamed` counts those whose id could
-    not be read either.
-    """
-
-    documents: int
-    lost_ids: Sequence[str]
-    unnamed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ imports the requested one; `command` has the panels of their help. Every command
 module of its name, or in one with others: ingest, query (best-spans, show), index_admin (setup,
 indexes, reindex, delete), verify, doctor, plan, mine, topics (tune), judge, grouping (similar,
 cluster, discover), services (serve, mcp). `options` has the options that several commands share
-and reports errors; `progress` shows the progress of an ingest, `show_result` and `show_plan` print
-results. A new command is a function with a help text, an entry in `commands`, and a section in
-``docs/cli.md``. Commands parse and print; `hybrid_search.client` and the packages below it do the
-work. They and rich are imported inside the command, so that ``--help`` and completion stay fast.
+and reports errors; `progress` shows the progress of an ingest, `show_result` prints results. A new
+command is a function with a help text, an entry in `commands`, and a section in ``docs/cli.md``.
+Commands parse and print; `hybrid_search.client` and the packages below it do the work. They and
+rich are imported inside the command, so that ``--help`` and completion stay fast.
 """

@@ -48,7 +48,7 @@ best-spans --file pairs.jsonl --k 3
 similar "refund request"
 similar "refund request" --speaker customer --size 50
 cluster matches.jsonl
-cluster --topics topics.yaml --topic refund
+cluster matches.jsonl --topic refund --index calls
 discover --index calls
 discover --topics topics.yaml --speaker customer
 mine --topics topics.yaml --out matches.jsonl
@@ -61,7 +61,7 @@ tune --topics topics.yaml --judgments judgments.jsonl
 tune --topics topics.yaml --judgments judgments.jsonl --json
 setup --index calls
 setup --index calls --url https://HOST:9200 --shards 3
-reindex --index calls
+reindex --index calls --url https://HOST:9200 --policy 4/1
 reindex calls.jsonl --index calls --model other-model
 delete call-17 call-18 --index calls
 delete --index calls --yes

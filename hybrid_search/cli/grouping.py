@@ -16,11 +16,9 @@ from hybrid_search.discover.options import (
     SimilarOptions,
     describe_distance,
 )
-from hybrid_search.errors import UsageError
 from hybrid_search.observability.escapes import blank_controls
 
 if TYPE_CHECKING:
-    from hybrid_search.client import Client
     from hybrid_search.discover.types import (
         Discovery,
         Occurrence,
@@ -61,15 +59,10 @@ def similar(
 
 def cluster(
     file: Annotated[
-        Path | None,
+        Path,
         typer.Argument(help="Matches of mine (a name that ends in .jsonl), or a phrase a line."),
-    ] = None,
-    topic: Annotated[
-        str | None, typer.Option(help="Only the matches of this topic; without FILE it is mined.")
-    ] = None,
-    topics: Annotated[
-        Path | None, typer.Option(help="The file of topics that has the topic, without FILE.")
-    ] = None,
+    ],
+    topic: Annotated[str | None, typer.Option(help="Only the matches of this topic.")] = None,
     index: Annotated[
         str | None,
         typer.Option(
@@ -85,19 +78,12 @@ def cluster(
 ) -> None:
     """Put phrases or mentions into groups, each with a name and the words that tell it apart.
 
-    The vector of a phrase is the mean over the contexts in which it is said. Give FILE, or --topic
-    with --topics.
+    The vector of a phrase is the mean over the contexts in which it is said.
     """
     from hybrid_search.api import connect
 
-    _check_source(file, topic, topics)
     with connect(**place) as client:
-        if topics is not None and topic is not None:
-            groups = _cluster_topic(client, topics, topic, index, distance, seed)
-        else:
-            groups = client.cluster(
-                file or "", index=index, topic=topic, distance=distance, seed=seed
-            )
+        groups = client.cluster(file, index=index, topic=topic, distance=distance, seed=seed)
     if as_json:
         options.print_json({"groups": [group.to_dict() for group in groups]})
     else:
@@ -131,28 +117,6 @@ def discover(
     else:
         _show_discovery(discovery)
     options.exit_with(EXIT_DAMAGED if discovery.damaged else 0)
-
-
-def _check_source(file: Path | None, topic: str | None, topics: Path | None) -> None:
-    """Raise UsageError unless exactly one source is given."""
-    has_topic = topic is not None and topics is not None
-    if (file is None) != has_topic or (file is not None and topics is not None):
-        raise UsageError(
-            "give FILE, alone or with --topic NAME to take one topic of it, or --topics FILE "
-            "with --topic NAME"
-        )
-
-
-def _cluster_topic(
-    client: Client, topics: Path, topic: str, index: str | None, distance: float, seed: int
-) -> list[PhraseGroup]:
-    """Mine one topic, and group its mentions."""
-    from hybrid_search.topics.topics import Topics
-
-    matches = list(client.mine(Topics.load(topics).select([topic]), index=index or DEFAULT_INDEX))
-    if not matches:
-        raise UsageError(f"the index has no mention of topic {topic!r}: lower its threshold")
-    return client.cluster(matches, index=index, distance=distance, seed=seed)
 
 
 def _show_similar(phrases: Sequence[SimilarPhrase], min_cosine: float) -> None:

@@ -95,7 +95,7 @@ def reindex(
     sources: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Files of all documents. Without one the passages are copied as they are."
+            help="Files of all documents. Without one the passages on a server are copied."
         ),
     ] = None,
     index: options.Index = DEFAULT_INDEX,

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.errors import HybridSearchError
 from hybrid_search.ingest.options import IngestOptions, WriteOptions
 from hybrid_search.ingest.summary import (
     Summary,
+    Tally,
     format_losses,
     format_summary,
     propose_cleaning,
 )
 from hybrid_search.observability import logs
-
-if TYPE_CHECKING:
-    from hybrid_search.ingest.observe.reports import Tally
-    from hybrid_search.ingest.sources.choice import SourceChoice
 
 EXIT_LOSSES = 1
 
@@ -51,11 +47,14 @@ def ingest(
     from hybrid_search.api import connect
     from hybrid_search.cli.progress import progress
     from hybrid_search.ingest import run
-    from hybrid_search.ingest.observe.reports import combine_reports, serve_reports
+    from hybrid_search.ingest.reports import combine_reports, serve_reports
     from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
+    from hybrid_search.ingest.sources.choice import SourceChoice
 
     conditions = options.parse_conditions(where)
-    source = _choose_source(sources or (), origin, reading, conditions, place["url"])
+    read_options = ingest_options.parse_reading(reading)
+    source = SourceChoice(sources or (), read_options, **origin, url=place["url"])
+    source.check()
     options.check_lasting(place["url"])
     source.check_checkpoint(checkpoint)
     shard = workers["shard"]
@@ -66,67 +65,34 @@ def ingest(
         executor=engine,
         workers=workers["workers"],
     )
-    index, profile = writing["index"], watching["profile"]
+    index = writing["index"]
     connection = connect(**place)
     with (
-        _tell_what_was_done(index, profile=profile) as tally,
+        _tell_what_was_done(index) as tally,
         connection as client,
         serve_reports(watching["metrics_port"], watching["metrics_host"]) as report,
     ):
         run_options = replace(run_options, report=combine_reports(report, tally))
         summary = run.run_ingest(client.run_ingest, source, run_options, checkpoint, progress)
-    _print_summary(summary, index, profile=profile)
+    _print_summary(summary, index)
     has_losses = bool(summary.rejected or summary.replaced)
     options.exit_with(EXIT_LOSSES if has_losses and not source.follow else 0)
 
 
-def _choose_source(
-    paths: Sequence[str],
-    origin: ingest_options.SourceOptions,
-    reading: ingest_options.Reading,
-    conditions: Mapping[str, Any] | None,
-    url: str | None,
-) -> SourceChoice:
-    """Return the source; raise UsageError if there are two."""
-    from hybrid_search.ingest.sources.choice import SourceChoice
-    from hybrid_search.ingest.sources.server_index import ForeignIndex
-
-    read_options = ingest_options.parse_reading(reading)
-    from_index = origin["from_index"]
-    source = SourceChoice(
-        paths=paths,
-        read_options=read_options,
-        sample=origin["sample"],
-        retry=origin["retry"],
-        follow=origin["follow"],
-        foreign_index=ForeignIndex(from_index, read_options, conditions or {})
-        if from_index
-        else None,
-        from_url=origin["from_url"],
-        url=url,
-    )
-    source.check()
-    return source
-
-
 @contextmanager
-def _tell_what_was_done(index: str, *, profile: bool) -> Iterator[Tally]:
+def _tell_what_was_done(index: str) -> Iterator[Tally]:
     """Print the summary of a run that fails half-way, as committed documents stay."""
-    from hybrid_search.ingest.observe.reports import Tally
-
     tally = Tally()
     try:
         yield tally
     except HybridSearchError:
         if tally.has_begun:
-            _print_summary(tally.total(), index, profile=profile)
+            _print_summary(tally.total(), index)
         raise
 
 
-def _print_summary(summary: Summary, index: str, *, profile: bool) -> None:
+def _print_summary(summary: Summary, index: str) -> None:
     """Print the summary, for people on standard error and for programs on standard output."""
-    from hybrid_search.ingest.summary import format_profile
-
     has_index = summary.documents or summary.skipped
     destination = f"into index {index!r}" if has_index else "and nothing was written"
     logs.log_or_print(
@@ -137,7 +103,5 @@ def _print_summary(summary: Summary, index: str, *, profile: bool) -> None:
         logs.log_or_print(proposal)
     for line in format_losses(summary):
         logs.log_or_print(line)
-    if profile:
-        logs.log_or_print(format_profile(summary))
     options.print_json(summary.to_dict())
     sys.stdout.flush()

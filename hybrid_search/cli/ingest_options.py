@@ -10,7 +10,7 @@ import typer
 from hybrid_search.cli import options
 from hybrid_search.config import Patience
 from hybrid_search.ingest.options import ROWS, SPLIT_SPEAKERS
-from hybrid_search.ingest.sources.read_options import SAME, Columns, ReadOptions, Rows
+from hybrid_search.ingest.sources.read_options import ReadOptions, Rows, parse_columns
 from hybrid_search.parameters import Parameter
 
 Sources = Annotated[
@@ -95,14 +95,11 @@ class Watching(TypedDict, total=False):
     metrics_port: Annotated[
         int | None,
         Parameter(
-            "Serve /metrics for Prometheus and /healthz at this port; 0: any that is free.",
+            "Serve /metrics for Prometheus at this port; 0: any that is free.",
             limits=(0, 65535),
         ),
     ]
     metrics_host: Annotated[str, Parameter("The address to serve them at.", default="127.0.0.1")]
-    profile: Annotated[
-        bool, Parameter("Say at the end where the time went, stage by stage.", default=False)
-    ]
 
 
 class IngestPlace(options.NewPlace, total=False):
@@ -127,7 +124,7 @@ def parse_reading(reading: Reading) -> ReadOptions:
     """Return the read options; without ``--columns`` every column keeps its name."""
     columns = reading["columns"]
     return ReadOptions(
-        Columns.parse(columns) if columns else SAME,
+        parse_columns(columns) if columns else {},
         cast("Rows", reading["rows"]),  # checked by ReadOptions
         reading["format"],
         reading["encoding"],

@@ -1,94 +1,90 @@
-"""What ``mine`` makes of its file of matches: a report, or an index of matches on a server."""
+"""What ``mine`` writes: its options, and a report or an index of matches made of its file."""
 
-from __future__ import annotations
-
+# The annotations of a table are read at run time, so they are not postponed here.
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.backends.server.match_index import MatchIndex
-from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.shards import Shard
 from hybrid_search.observability import logs
-from hybrid_search.search.document_view import DocumentView
-from hybrid_search.search.open_document import join_contents
-from hybrid_search.topics.match_upload import ReadDocuments, upload_matches
-from hybrid_search.topics.report import writer
-from hybrid_search.topics.run import MiningSummary
+from hybrid_search.parameters import Parameter
+
+if TYPE_CHECKING:
+    from hybrid_search.backends.server.backend import ServerBackend
+    from hybrid_search.client import Client
+    from hybrid_search.ingest.shards import Shard
+    from hybrid_search.search.document_view import DocumentView
+    from hybrid_search.topics.match_upload import ReadDocuments
+    from hybrid_search.topics.run import MiningSummary
 
 
-@dataclass(frozen=True, slots=True)
-class ReportOptions:
-    """The path of the report, the fields it counts, and the date field."""
+class Output(TypedDict, total=False):
+    """Where the matches go."""
 
-    path: Path | None
-    by: tuple[str, ...]
-    date_field: str | None
-
-    def check(self, out: Path | None, output_format: str, to_index: str | None = None) -> None:
-        """Check that the options are compatible.
-
-        Raises:
-            UsageError: If they are not.
-        """
-        if self.path is None:
-            if self.by or (self.date_field and not to_index):
-                raise UsageError("--by and --date belong to a report: add --report FILE.html")
-            return
-        if out is None or output_format != "jsonl":
-            raise UsageError("--report is made from a file of matches: add --out FILE, in jsonl")
-        if self.path.resolve() == out.resolve():
-            raise UsageError(f"--report and --out are both {out}: name another file")
-        if not self.path.absolute().parent.is_dir():
-            raise UsageError(f"there is no folder for the report {self.path}: make it first")
-
-    def check_index(self, client: Client, index: str) -> None:
-        """Raise UsageError if the index lacks a field."""
-        names = [*self.by, *filter(None, [self.date_field])]
-        if names:
-            writer.check_fields(names, client.describe(index).fields)
-
-    def write(
-        self, client: Client, index: str, out: Path, summary: MiningSummary, shard: Shard | None
-    ) -> None:
-        """Write the report of the matches in `out`, if requested.
-
-        `shard` selects the mined documents; None for documents written since an earlier run, whose
-        metadata is not counted.
-        """
-        if self.path is None:
-            return
-        values = writer.count_values(client.backend, index, shard, self.by) if shard else {}
-        writer.write_report(
-            self.path,
-            out,
-            summary,
-            partial(client.open_document, index=index),
-            index=index,
-            model=client.describe(index).spec.fingerprint,
-            by=self.by,
-            date_field=self.date_field,
-            values=values,
-        )
+    out: Annotated[
+        Path | None,
+        Parameter(
+            "File for the matches. After a kill the same command continues it. Default: standard "
+            "output."
+        ),
+    ]
+    output_format: Annotated[
+        str, Parameter("jsonl, csv or parquet (a file only).", default="jsonl", option="--format")
+    ]
+    to_index: Annotated[
+        str | None,
+        Parameter(
+            "Index of matches on the same server, where those of these topics are replaced; needs "
+            "--out FILE in jsonl."
+        ),
+    ]
+    since: Annotated[
+        str | None,
+        Parameter(
+            "Only documents written since are mined. On a server a time in ISO 8601, in UTC if it "
+            "has no offset; on an embedded index the --out of an earlier, complete run."
+        ),
+    ]
 
 
-Upload = Callable[[Path, MiningSummary, str | None], None]
-"""Uploads the matches file of a complete run, with the time from a metadata field."""
+class Report(TypedDict, total=False):
+    """The page of the matches."""
+
+    report: Annotated[
+        Path | None,
+        Parameter("File for a page of the matches, in HTML; needs --out FILE in jsonl."),
+    ]
+    by: Annotated[
+        Sequence[str], Parameter("Metadata field whose values the report counts.", default=())
+    ]
+    date: Annotated[str | None, Parameter("Metadata field by which the report counts weeks.")]
 
 
-def check_upload(
-    to_index: str | None, out: Path | None, output_format: str, shard: str | None
-) -> None:
+def check_outputs(output: Output, report: Report, shard: str | None) -> None:
     """Check that the options are compatible.
 
     Raises:
         UsageError: If they are not.
     """
-    if to_index and (out is None or output_format != "jsonl"):
-        raise UsageError("--to-index is made from a file of matches: add --out FILE, in jsonl")
+    from hybrid_search.topics import match_formats
+
+    out, form, to_index, since = (
+        output["out"],
+        output["output_format"],
+        output["to_index"],
+        output["since"],
+    )
+    match_formats.check_format(form, out)
+    if since and out and Path(since).resolve() == out.resolve():
+        raise UsageError(
+            f"--since and --out are both {out}, whose matches would be lost: name another --out"
+        )
+    options = {"--report": report["report"], "--to-index": to_index}
+    for name in (name for name, value in options.items() if value):
+        if out is None or form != "jsonl":
+            raise UsageError(f"{name} is made from a file of matches: add --out FILE, in jsonl")
+    _check_report(report, out, to_index)
     if to_index and shard:
         raise UsageError(
             f"--to-index replaces all matches of a topic, and --shard {shard} has some of them: "
@@ -96,7 +92,62 @@ def check_upload(
         )
 
 
-def open_upload(client: Client, index: str, to_index: str) -> Upload:
+def _check_report(report: Report, out: Path | None, to_index: str | None) -> None:
+    path = report["report"]
+    if path is None:
+        if report["by"] or (report["date"] and not to_index):
+            raise UsageError("--by and --date belong to a report: add --report FILE.html")
+    elif out and path.resolve() == out.resolve():
+        raise UsageError(f"--report and --out are both {out}: name another file")
+    elif not path.absolute().parent.is_dir():
+        raise UsageError(f"there is no folder for the report {path}: make it first")
+
+
+def check_fields(client: "Client", index: str, report: Report) -> None:
+    """Raise UsageError if the index lacks a field of the report."""
+    from hybrid_search.topics.report import writer
+
+    names = [*report["by"], *filter(None, [report["date"]])]
+    if names:
+        writer.check_fields(names, client.describe(index).fields)
+
+
+def write_report(
+    client: "Client",
+    index: str,
+    out: Path,
+    report: Report,
+    summary: "MiningSummary",
+    shard: "Shard | None",
+) -> None:
+    """Write the report of the matches in `out`, if requested.
+
+    `shard` selects the mined documents; None for documents written since an earlier run, whose
+    metadata is not counted.
+    """
+    from hybrid_search.topics.report import writer
+
+    path, by = report["report"], report["by"]
+    if path is None:
+        return
+    writer.write_report(
+        path,
+        out,
+        summary,
+        partial(client.open_document, index=index),
+        index=index,
+        model=client.describe(index).spec.fingerprint,
+        by=by,
+        date_field=report["date"],
+        values=writer.count_values(client.backend, index, shard, by) if shard else {},
+    )
+
+
+Upload = Callable[[Path, "MiningSummary", str | None], None]
+"""Uploads the matches file of a complete run, with the time from a metadata field."""
+
+
+def open_upload(client: "Client", index: str, to_index: str) -> Upload:
     """Open the index for matches.
 
     Returns:
@@ -105,6 +156,10 @@ def open_upload(client: Client, index: str, to_index: str) -> Upload:
     Raises:
         UsageError: If the backend is not a server, or the index does not hold matches.
     """
+    from hybrid_search.backends.server.backend import ServerBackend
+    from hybrid_search.backends.server.match_index import MatchIndex
+    from hybrid_search.topics.match_upload import upload_matches
+
     backend = client.backend
     if not isinstance(backend, ServerBackend):
         raise UsageError(
@@ -116,7 +171,7 @@ def open_upload(client: Client, index: str, to_index: str) -> Upload:
 
     read_documents = build_reader(backend, index)
 
-    def upload(out: Path, summary: MiningSummary, date_field: str | None) -> None:
+    def upload(out: Path, summary: "MiningSummary", date_field: str | None) -> None:
         names = [topic.name for topic in summary.topics]
         written, removed = upload_matches(sink, out, names, read_documents, date_field)
         logs.log_or_print(
@@ -126,10 +181,11 @@ def open_upload(client: Client, index: str, to_index: str) -> Upload:
     return upload
 
 
-def build_reader(backend: ServerBackend, index: str) -> ReadDocuments:
+def build_reader(backend: "ServerBackend", index: str) -> "ReadDocuments":
     """Return a function that reads many documents of an index at once."""
+    from hybrid_search.search.open_document import join_contents
 
-    def read_documents(ids: Sequence[str]) -> dict[str, DocumentView]:
+    def read_documents(ids: Sequence[str]) -> dict[str, "DocumentView"]:
         documents = backend.read_documents(index, ids)
         return {name: join_contents(index, name, items)[0] for name, items in documents.items()}
 

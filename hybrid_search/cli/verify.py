@@ -25,14 +25,14 @@ def verify(
     full: Annotated[
         bool,
         typer.Option(
-            "--full", help="Read all word codes, and compare the lists of words with them."
+            "--full", help="Read all word codes, and look for what they show of their own damage."
         ),
     ] = False,
     repair: Annotated[
         bool,
         typer.Option(
             "--repair",
-            help="First make damaged graphs and word codes again from what is stored; "
+            help="First encode documents with damaged word codes again from their stored text; "
             "then check as --full does.",
         ),
     ] = False,
@@ -66,11 +66,6 @@ def _show(verification: Verification) -> None:
     if verification.repaired_documents:
         options.print_lines(
             f"encoded again from their text: {verification.repaired_documents:,} documents"
-        )
-    if verification.salvaged_documents:
-        options.print_lines(
-            "copied out of a damaged file into a new one: "
-            f"{verification.salvaged_documents:,} documents"
         )
     options.print_lines(
         f"largest difference of a span's cosine: {verification.difference:.4f}, allowed "

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from hybrid_search.ingest.sources.python_objects import ArrowStream
     from hybrid_search.ingest.summary import Summary
     from hybrid_search.ingest.types import SourceLine
-    from hybrid_search.maintenance.plan.estimate import Plan
+    from hybrid_search.maintenance.plan import Plan
     from hybrid_search.maintenance.verify.report import Verification
     from hybrid_search.topics.judging_queue import JudgingQueue
     from hybrid_search.topics.run import ReportMining
@@ -254,10 +254,10 @@ class Client:
         1
         """
         from hybrid_search.ingest.sources.python_objects import put_in_python, read_objects
-        from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+        from hybrid_search.ingest.sources.read_options import ReadOptions
 
         values = complete(ObjectOptions, options, "Client.ingest")
-        columns = Columns(values.pop("columns") or {})
+        columns = values.pop("columns") or {}
         rows, split_speakers = values.pop("rows"), values.pop("split_speakers")
         reading = ReadOptions(columns, rows, split_speakers=split_speakers)
         summary = self.ingest_lines(read_objects(documents, reading), **values)
@@ -736,7 +736,8 @@ class Client:
 
         Args:
             index: The index.
-            lines: JSON lines of all documents, to be encoded. Without them passages are copied.
+            lines: JSON lines of all documents, to be encoded. Without them the passages of an index
+                on a server are copied.
             rejects: As in `ingest`.
             policy: The policy of the new version (default: that of the old one).
             options: Options of the new version; others stay as they were.
@@ -747,7 +748,8 @@ class Client:
             How many documents the new version has.
 
         Raises:
-            UsageError: If the index is in memory, or is embedded and to be kept or given options.
+            UsageError: If the index is in memory, or is embedded and to be copied, kept or given
+                options.
             IndexStoreError: If a document was rejected or counts differ; the index stays as it was.
 
         >>> with hybrid_search.connect("opensearch+https://HOST") as client:  # doctest: +SKIP
@@ -790,9 +792,9 @@ class Client:
         Args:
             index: The index. It is not changed without `repair`.
             sample: How many documents, evenly spread, to encode again and compare.
-            full: Also read all word codes, and compare the graphs with them.
-            repair: First make damaged graphs again from word codes, and encode documents with
-                damaged codes again from their stored text. Implies `full`.
+            full: Also read all word codes, and look for what they show of their own damage.
+            repair: First encode documents with damaged codes, or without vectors on a server,
+                again from their stored text. Implies `full`.
 
         Raises:
             IndexMissingError: If there is no such index.
@@ -804,12 +806,9 @@ class Client:
         """
         from hybrid_search.maintenance import verify
 
-        salvage = verify.salvage_file(self.backend, index) if repair else None
         spec, _ = self.backend.read_head(index)
         encoder = self._encoders.for_spec(spec).truncated_to(spec)
-        return verify.verify(
-            self.backend, encoder, index, sample, full=full, repair=repair, salvage=salvage
-        )
+        return verify.verify(self.backend, encoder, index, sample, full=full, repair=repair)
 
     def plan_lines(
         self,
@@ -836,17 +835,19 @@ class Client:
         ...     client.plan_lines([line], documents=1_000_000).load.documents
         1000000
         """
-        from hybrid_search.maintenance.plan import estimate
+        from hybrid_search.maintenance import plan
+        from hybrid_search.text import window_policy
 
         info = self.describe(index) if index else None
         spec = info.spec if info else None
-        encoders = self._encoders.for_spec(spec)
-        return estimate.plan_lines(
-            encoders.truncated_to(spec),
-            lines,
-            policy or (spec.policy if spec else DEFAULT_POLICY),
-            documents or (info.documents if info else 0),
-            on_gpu=encoders.full.info.is_accelerated,
+        policy = policy or (spec.policy if spec else DEFAULT_POLICY)
+        window_policy.parse(policy)
+        encoder = self._encoders.for_spec(spec).truncated_to(spec)
+        return plan.plan(
+            plan.take_sample(encoder, lines),
+            policy,
+            encoder.info.dimension,
+            documents or (info.documents if info else None),
         )
 
     def _find_tuned_map(self, fingerprint: str, phrases: Sequence[str]) -> Calibration | None:

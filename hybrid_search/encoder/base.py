@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from hybrid_search.encoder.devices import CPU
 from hybrid_search.text import codebook as codebooks
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Codebook, Encoding
@@ -39,18 +38,6 @@ class EncoderInfo:
     codebook: str = codebooks.PLAIN_NAME
     provider: str = field(default="", compare=False)
 
-    @property
-    def is_accelerated(self) -> bool:
-        """True if the encoder is known to run on a device other than the CPU."""
-        return self.provider not in ("", CPU)
-
-
-@dataclass(slots=True)
-class Padding:
-    """A counter of the tokens an encoder has computed, special tokens and padding included."""
-
-    cells: int = 0
-
 
 class Encoder(Protocol):
     """An encoder that gives each token of a text a vector; a span's vector is their mean."""
@@ -66,16 +53,6 @@ class Encoder(Protocol):
         The vectors are float32 ``[tokens, dimension]``, the offsets int32 ``[tokens, 2]`` in code
         points.
         """
-        ...
-
-
-@runtime_checkable
-class PaddingCounter(Protocol):
-    """The capability of an encoder that counts the tokens it computes."""
-
-    @property
-    def padding(self) -> Padding:
-        """The counter, which increases with every call of `encode`."""
         ...
 
 
@@ -127,8 +104,3 @@ def codebook(encoder: Described) -> Codebook:
     if isinstance(encoder, CodebookLoader):
         return encoder.load_codebook(dimension)
     return codebooks.plain(dimension)
-
-
-def padding_counter(encoder: Encoder) -> Padding:
-    """Return the encoder's counter, or one that stays at 0 if the encoder does not count."""
-    return encoder.padding if isinstance(encoder, PaddingCounter) else Padding()

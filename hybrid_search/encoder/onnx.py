@@ -18,7 +18,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from hybrid_search.encoder import codebook_file, devices, model_folder, precisions, prior_file
-from hybrid_search.encoder.base import EncoderInfo, Padding
+from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.devices import Device
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError
 from hybrid_search.system import available_cores, install_command
@@ -85,7 +85,6 @@ class OnnxEncoder:
         self._before, self._after = edges[: len(edges) // 2], edges[len(edges) // 2 :]
         self._limit = self.artifact.max_length - len(edges)
         self._padding = self._tokenizer.token_to_id("[PAD]") or 0
-        self.padding = Padding()
 
     @property
     def info(self) -> EncoderInfo:
@@ -118,7 +117,6 @@ class OnnxEncoder:
         ]
         edges = len(self._before) + len(self._after)
         batches = list(_batches(windows, edges, self._batch_tokens))
-        self.padding.cells += sum(len(batch) * (max(map(len, batch)) + edges) for batch in batches)
         rows = (
             [tokenized[window.text].ids[window.start : window.end] for window in batch]
             for batch in batches

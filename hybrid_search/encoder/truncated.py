@@ -15,10 +15,8 @@ from hybrid_search.encoder.base import (
     CodebookLoader,
     Encoder,
     EncoderInfo,
-    Padding,
     PriorLoader,
     codebook,
-    padding_counter,
 )
 from hybrid_search.encoder.model_folder import Artifact
 from hybrid_search.errors import UsageError
@@ -80,11 +78,6 @@ class TruncatedEncoder:
             dimension=self.dimension,
             fingerprint=truncated_fingerprint(full_info.fingerprint, self.dimension),
         )
-
-    @property
-    def padding(self) -> Padding:
-        """The counter of the full encoder."""
-        return padding_counter(self.full_encoder)
 
     def load_prior(self, dimension: int) -> SpanPrior | None:
         """Return the span prior of the full encoder's model."""

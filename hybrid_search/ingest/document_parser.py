@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from hybrid_search.backends.index_head import settings_digest
+from hybrid_search.backends.settings_digest import settings_digest
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError, put_plainly, show_value
 from hybrid_search.ingest import column_names

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from hybrid_search.encoder import passage_codes
-from hybrid_search.encoder.base import Encoder, EncoderInfo, padding_counter
+from hybrid_search.encoder.base import Encoder, EncoderInfo
 from hybrid_search.errors import HybridSearchError, InputError, ModelError
 from hybrid_search.ingest.executors.base import Executor, T
 from hybrid_search.ingest.summary import Summary
@@ -107,12 +107,9 @@ class LocalExecutor:
         self, jobs: Iterator[tuple[T, Sequence[str]]], summary: Summary
     ) -> Iterator[tuple[T, list[EncodingOrError]]]:
         """Yield each job with the results of its texts, see `Executor.run`."""
-        padding = padding_counter(self.encoder)
-        cells_before = padding.cells
         for job, texts in jobs:
             with tracing.trace_block("ingest.encode"), summary.time_stage("encode"):
                 results = encode_or_isolate(self.encoder, texts)
-            summary.cells = padding.cells - cells_before
             yield job, results
 
 

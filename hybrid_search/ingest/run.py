@@ -15,8 +15,8 @@ from hybrid_search.config import settings
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest import shutdown
 from hybrid_search.ingest.checkpoint import open_checkpoint
-from hybrid_search.ingest.observe.reports import combine_reports
 from hybrid_search.ingest.options import IngestOptions, Report
+from hybrid_search.ingest.reports import combine_reports
 from hybrid_search.ingest.sources import files, rejected
 from hybrid_search.ingest.sources.choice import SourceChoice, open_input
 from hybrid_search.ingest.sources.inbox import Inbox, follow

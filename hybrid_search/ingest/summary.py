@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -73,8 +72,6 @@ class Summary:
     """Documents whose text has HTML tags."""
     tokens: int = 0
     """Tokens encoded, without special tokens and padding."""
-    cells: int = field(default=0, repr=False)
-    """Tokens computed, including special tokens and padding; 0 if the encoder does not tell."""
     bytes: int = 0
     """Bytes read."""
     seconds: float = 0.0
@@ -86,8 +83,6 @@ class Summary:
     """True if the run was asked to stop early."""
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0), repr=False)
     """Seconds of work in each stage. Stages overlap: they may add up to more than `seconds`."""
-    running: set[tuple[str, int]] = field(default_factory=set, repr=False)
-    """The stages running now, each with its thread."""
     queues: dict[str, Callable[[], int]] = field(default_factory=dict, repr=False)
     """For each stage, a function that returns how many blocks wait behind it."""
 
@@ -101,13 +96,11 @@ class Summary:
     @contextmanager
     def time_stage(self, stage: str) -> Iterator[None]:
         """Add the duration of the block to the time of `stage`."""
-        key, started_at = (stage, threading.get_ident()), time.perf_counter()
-        self.running.add(key)
+        started_at = time.perf_counter()
         try:
             yield
         finally:
             self.stages[stage] += time.perf_counter() - started_at
-            self.running.discard(key)
 
     def add(self, summary: Summary) -> None:
         """Add the counts of another run."""
@@ -116,7 +109,7 @@ class Summary:
             setattr(self, name, getattr(self, name) + getattr(summary, name))
         self.rejected = summary.rejected or self.rejected
         self.stopped = summary.stopped or self.stopped
-        for reason, refused in summary.reasons.items():
+        for reason, refused in list(summary.reasons.items()):  # another thread may add one
             earlier = self.reasons.get(reason, Reason(0, refused.first_place))
             self.reasons[reason] = replace(earlier, count=earlier.count + refused.count)
         for stage, seconds in summary.stages.items():
@@ -134,6 +127,29 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "stages": stages,
         }
+
+
+class Tally:
+    """A report that sums up the runs of a command, including one that fails half-way."""
+
+    def __init__(self) -> None:
+        self._finished_and_current = Summary(), Summary()
+        self.has_begun = False
+        """Whether any run has begun."""
+
+    def __call__(self, summary: Summary) -> None:
+        """Record a run, whose summary is still changing."""
+        if summary is not self._finished_and_current[1]:
+            # both at once: metrics are read in another thread
+            self._finished_and_current = self.total(), summary
+            self.has_begun = True
+
+    def total(self) -> Summary:
+        """Return the sum of the runs so far."""
+        total = Summary()
+        for summary in self._finished_and_current:
+            total.add(summary)
+        return total
 
 
 def propose_cleaning(summary: Summary) -> str | None:
@@ -169,34 +185,3 @@ def format_losses(summary: Summary) -> list[str]:
             "it: give each its own id"
         )
     return lines
-
-
-def format_profile(summary: Summary) -> str:
-    """Return a table of the stages: seconds, share of all work, share of the run time.
-
-    Rates, and the stage that the others wait for, follow below it.
-    """
-    work, seconds = sum(summary.stages.values()), summary.seconds
-    rows = [f"{'stage':<8}{'seconds':>10}{'of work':>9}{'busy':>7}"]
-    rows += [
-        f"{name:<8}{spent:>10.1f}{_share(spent, work):>9}{_share(spent, seconds):>7}"
-        for name, spent in summary.stages.items()
-    ]
-    busy = _share(work, seconds)
-    rows.append(f"{'all':<8}{work:>10.1f}{_share(work, work):>9}{busy:>7}  in {seconds:.1f} s")
-    fill = f", batches {_share(summary.tokens, summary.cells)} full" if summary.cells else ""
-    tokens, passages = _rate(summary.tokens, seconds), _rate(summary.passages, seconds)
-    rows.append(f"{tokens} tokens/s, {passages} passages/s{fill}")
-    if work:
-        longest = max(summary.stages, key=lambda name: summary.stages[name])
-        busy = _share(summary.stages[longest], seconds)
-        rows.append(f"the others wait for {longest}, which is busy {busy} of the time")
-    return "\n".join(rows)
-
-
-def _share(part: float, total: float) -> str:
-    return f"{part / total:.0%}" if total else "-"
-
-
-def _rate(count: int, seconds: float) -> str:
-    return f"{count / seconds:,.0f}" if seconds else "0"

@@ -1,11 +1,12 @@
 """Commands that look after an installation and its indexes; no search uses them.
 
-    plan/      estimate what indexing takes, from a sample of the documents that is encoded now
+    plan       estimate what indexing takes, from a sample of the documents that is encoded now
     doctor/    check the machine, the model, and the place of the indexes, with remedies
     verify/    check that an index is complete, and encode a sample of it again to compare
     reindex    put a new version of an index in the place of the old one
 
 In: a backend, an encoder, and an index or lines of documents. Out: a report (`Plan`, `Check`,
 `Verification`) or the `Summary` of an ingest; `hybrid_search.client` and `hybrid_search.cli` show
-them. Only reindex writes. A new kind of report is a package here, and a command in `cli`.
+them. Only reindex and a repair write. A new kind of report is a module or package here, and a
+command in `cli`.
 """

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Traffic:
-    """Bytes of answers with their headers, as they came: compressed, if they were."""
+    """Bytes of answers without their headers; unpacked, if they came compressed."""
 
     answer_bytes: int = 0
 

@@ -1,4 +1,4 @@
-"""Candidates of a request: find them, complete both scores of each, and fuse the two."""
+"""The passages of a request: found, scored, and their two scores fused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import repeat
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import Candidates, Key, Request, StoredPassage
+from hybrid_search.backends.types import Request, StoredPassage
 from hybrid_search.search import damage, fusion
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.types import Legs, Ranks, ScoredPassage, Scores
@@ -39,63 +39,41 @@ def rank(
     alpha: float,
     calibration: Calibration,
 ) -> Retrieved:
-    """Return the candidates of a request with the score of the fusion `name`."""
+    """Return the passages of a request with the score of the fusion `name`."""
     answer = retrieve(backend, index, request)
     return replace(answer, passages=fuse(answer.passages, request, name, alpha, calibration))
 
 
 def retrieve(backend: Backend, index: str, request: Request) -> Retrieved:
-    """Return the candidates of both legs, each with both scores."""
-    candidates = backend.find_candidates(index, request)
-    keys = [*candidates.lexical, *candidates.semantic, *candidates.damaged]
-    passages, warnings = complete_scores(backend, index, request, keys, candidates)
-    return Retrieved(passages, candidates.method, [*candidates.warnings, *warnings])
+    """Return the passages of both legs, each with both scores."""
+    found = backend.find(index, request)
+    passages, warnings = score_passages(index, request, found.passages)
+    return Retrieved(passages, found.method, warnings)
 
 
-def complete_scores(
-    backend: Backend,
-    index: str,
-    request: Request,
-    keys: Sequence[Key],
-    candidates: Candidates | None = None,
+def score_passages(
+    index: str, request: Request, passages: Sequence[StoredPassage]
 ) -> tuple[list[ScoredPassage], list[str]]:
-    """Return the passages of `keys`, each once, with BM25 and the cosines of all their spans.
+    """Return `passages` with the cosines of all their spans, and the best of them.
 
     Passages with damaged word codes are left out, and named in the second list, the warnings. If a
     span filter applies, passages without a counting span are left out, too.
     """
-    stored = backend.complete_candidates(index, request, list(dict.fromkeys(keys)), candidates)
-    cosines = _find_computed(stored, candidates) if candidates else {}
-    unscored = {passage.key: passage.tokens for passage in stored if passage.key not in cosines}
-    new_codes = list(unscored.values())
-    new_cosines: Iterable[Floats | None] = span_cosines_by_passage(request.vector, new_codes)
+    without = [passage for passage in passages if passage.cosines is None]
+    codes = [passage.tokens for passage in without]
+    computed: Iterable[Floats | None] = span_cosines_by_passage(request.vector, codes)
     if request.span_filter:
-        new_cosines = request.span_filter.apply(new_cosines, new_codes)
-    cosines |= zip(unscored, new_cosines, strict=True)
+        computed = request.span_filter.apply(computed, codes)
+    new_cosines = dict(zip((passage.key for passage in without), computed, strict=True))
     sound: list[tuple[StoredPassage, Floats]] = []
     damaged: list[StoredPassage] = []
-    for passage in stored:
-        passage_cosines = cosines[passage.key]
-        if passage_cosines is None:
+    for passage in passages:
+        cosines = new_cosines.get(passage.key, passage.cosines)
+        if cosines is None:
             damaged.append(passage)
-        elif not request.span_filter or has_span(passage_cosines):
-            sound.append((passage, passage_cosines))
+        elif not request.span_filter or has_span(cosines):
+            sound.append((passage, cosines))
     return _score_spans(request, sound), damage.describe_left_out(index, damaged)
-
-
-def _find_computed(
-    stored: Sequence[StoredPassage], candidates: Candidates
-) -> dict[Key, Floats | None]:
-    """Return the cosines already computed from exactly these word codes.
-
-    A passage found to be damaged since then has other, unreadable codes.
-    """
-    codes = candidates.all_codes
-    return {
-        passage.key: candidates.cosines[passage.key]
-        for passage in stored
-        if passage.key in candidates.cosines and codes[passage.key] is passage.tokens
-    }
 
 
 def _score_spans(

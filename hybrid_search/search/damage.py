@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from shlex import quote
 
-from hybrid_search.backends.types import Fault, StoredPassage
+from hybrid_search.backends.types import Fault, FaultKind, StoredPassage
 
 _log = logging.getLogger(__name__)
 
@@ -16,8 +16,7 @@ NAMED_PASSAGES = 10
 
 def describe_left_out(index: str, passages: Sequence[StoredPassage]) -> list[str]:
     """Log and return a warning about passages with damaged word codes, if there are any."""
-    remedy = f"hybrid-search verify --index {index} --repair"
-    return _describe(passages, "left out, because of damaged word codes", remedy)
+    return _describe(index, passages, "left out, because of damaged word codes", "codes")
 
 
 def describe_changed(index: str, damaged: Sequence[tuple[StoredPassage, Fault]]) -> list[str]:
@@ -27,28 +26,34 @@ def describe_changed(index: str, damaged: Sequence[tuple[StoredPassage, Fault]])
     effect = "left out, because of a damaged text, place or metadata"
     return [
         *describe_left_out(index, codes),
-        *_describe(others, effect, _ingest_again(index, others)),
+        *_describe(index, others, effect, "text"),
     ]
 
 
 def describe_misplaced(index: str, passages: Sequence[StoredPassage]) -> list[str]:
     """Log and return a warning about passages with spans outside their text, if any."""
     effect = "without some spans, because of damaged offsets"
-    return _describe(passages, effect, _ingest_again(index, passages))
+    return _describe(index, passages, effect, "offsets")
 
 
-def _ingest_again(index: str, passages: Sequence[StoredPassage]) -> str:
-    ids = " ".join(sorted({quote(item.document_id) for item in passages[:NAMED_PASSAGES]}))
+def choose_remedy(index: str, kind: FaultKind, document_ids: Iterable[str]) -> str:
+    """Return what mends documents with a kind of damage: only word codes are encoded again."""
+    if kind == "codes":
+        return f"hybrid-search verify --index {index} --repair"
+    ids = " ".join(sorted({quote(document_id) for document_id in document_ids}))
     return f"ingest again after hybrid-search delete --index {index} -- {ids}"
 
 
-def _describe(passages: Sequence[StoredPassage], effect: str, remedy: str) -> list[str]:
+def _describe(
+    index: str, passages: Sequence[StoredPassage], effect: str, kind: FaultKind
+) -> list[str]:
     if not passages:
         return []
     names = [
         f"{item.document_id!r} passage {item.ordinal}" if item.document_id else "a lost passage"
         for item in passages[:NAMED_PASSAGES]
     ]
+    remedy = choose_remedy(index, kind, [item.document_id for item in passages[:NAMED_PASSAGES]])
     more = len(passages) - len(names)
     others = f" and {more} more" if more else ""
     warning = f"{', '.join(names)}{others}: {effect}. To mend this: {remedy}"

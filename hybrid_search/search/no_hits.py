@@ -9,11 +9,10 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.turn_layout import read_speakers
-from hybrid_search.backends.types import Request
+from hybrid_search.backends.types import Request, StoredPassage
 from hybrid_search.errors import UsageError, show_value
 from hybrid_search.search.query import Query
 from hybrid_search.text.filters import ID, Condition, leaves, list_alternatives
@@ -84,13 +83,13 @@ def _explain(
 
 def _has_words(backend: Backend, query: Query, request: Request) -> bool:
     """Return whether any document of the index has a word of the phrase."""
-    return bool(backend.find_candidates(query.index, replace(request, conditions=())).lexical)
+    return bool(backend.find(query.index, replace(request, conditions=())).passages)
 
 
 def _find_passages(
     backend: Backend, index: str, request: Request, conditions: Sequence[Condition], window: int = 1
-) -> list[Any]:
-    """Return the keys of up to `window` passages that fulfil conditions."""
+) -> Sequence[StoredPassage]:
+    """Return up to `window` passages that fulfil conditions, and those with damaged codes."""
     searching = replace(
         request,
         window=window,
@@ -98,17 +97,15 @@ def _find_passages(
         lexical=False,
         semantic=True,
     )
-    candidates = backend.find_candidates(index, searching)
-    return [*candidates.semantic, *candidates.damaged]
+    return backend.find(index, searching).passages
 
 
 def _sample_values(backend: Backend, index: str, request: Request, name: str) -> list[str]:
     """Return sample values of a metadata field, or sample ids, as strings."""
-    keys = _find_passages(backend, index, request, (), SAMPLED_PASSAGES)
+    passages = _find_passages(backend, index, request, (), SAMPLED_PASSAGES)
     if name == ID:
-        passages = backend.complete_candidates(index, request, keys)
         return sorted({passage.document_id for passage in passages})
-    contents = backend.fetch_contents(index, keys).values()
+    contents = backend.fetch_contents(index, [passage.key for passage in passages]).values()
     values = {
         str(value)
         for content in contents
@@ -144,9 +141,9 @@ def explain_no_speaker(backend: Backend, index: str, request: Request) -> list[s
     Returns:
         A list with the warning, or an empty list.
     """
-    of_all = replace(request, span_filter=None)
-    candidates = backend.find_candidates(index, of_all)
-    keys = list(dict.fromkeys([*candidates.semantic, *candidates.lexical]))[:LOOKED_AT]
+    of_all = replace(request, span_filter=None, window=LOOKED_AT)
+    nearest = backend.find(index, of_all).passages
+    keys = [passage.key for passage in nearest]
     contents = backend.fetch_contents(index, keys).values() if keys else ()
     speakers = sorted({name for content in contents for name in read_speakers(content.layout)})
     if not contents or set(speakers).intersection(request.speakers):
@@ -154,8 +151,8 @@ def explain_no_speaker(backend: Backend, index: str, request: Request) -> list[s
     missing = " or ".join(map(repr, request.speakers))
     names = ", ".join(map(repr, speakers)) or "none: their turns have no speaker"
     warning = (
-        f"no speaker is called {missing} (names are compared exactly): "
-        f"the speakers of the nearest passages are {names}"
+        f"no speaker of the nearest passages is called {missing} (names are compared exactly): "
+        f"their speakers are {names}"
     )
     _log.warning("%s", warning)
     return [warning]

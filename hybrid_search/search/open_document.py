@@ -21,6 +21,7 @@ from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import DamagedIndexError, DocumentMissingError, show_value
 from hybrid_search.search import candidates, pipeline, span_search
 from hybrid_search.search.calibration import COSINE, SCORE, Calibration, LoadCalibration
+from hybrid_search.search.damage import choose_remedy
 from hybrid_search.search.document_view import DocumentView, PassageScores
 from hybrid_search.search.hit import Span, TurnPlace
 from hybrid_search.search.hit_builder import leave_out_weak_spans
@@ -110,7 +111,7 @@ def join_contents(
     turns: dict[int, TurnPlace] = {}
     for number, content in enumerate(contents.values()):
         if content.fault:
-            remedy = f"hybrid-search verify --index {index} --repair"
+            remedy = choose_remedy(index, content.fault.kind, [document_id])
             warnings.append(
                 f"passage {number}: {content.fault.description}. To mend this: {remedy}"
             )
@@ -160,7 +161,8 @@ class _DocumentScorer:
         """Score the passages of `keys`; damaged ones are left out, with a warning."""
         index, request = self.query.index, self.request
         sound_keys = [key for key in keys if not contents[key].fault]
-        scored, warnings = candidates.complete_scores(self.backend, index, request, sound_keys)
+        stored = self.backend.read_passages(index, request, sound_keys)
+        scored, warnings = candidates.score_passages(index, request, stored)
         self.warnings += warnings
         fused = candidates.fuse(
             scored, request, self.query.fusion, self.query.alpha, self.calibration

@@ -1,30 +1,27 @@
-"""The stages of a query: encode, find candidates, complete, fuse, group, sort, build hits.
+"""The stages of a query: encode, find, fuse, group, sort, build hits.
 
-A query without options makes four backend calls: `read_head` (the spec and fields of the index,
-which a backend may cache), `find_candidates`, `complete_candidates` and `fetch_contents`. With
-several phrases, the two in the middle are made for each phrase. `sort`, and `facets` over the
-window, add no calls. `highlight` adds one `find_highlights` for each phrase that found a hit on the
-page, and `facets` over all matches add one `count_facets`.
+A query without options makes three backend calls: `answer_by_head`, which runs it by the spec and
+fields of the index, `find` and `fetch_contents`. With several phrases there is a `find` for each.
+`sort`, and `facets` over the window, add no calls. `highlight` adds one `find_highlights` for each
+phrase that found a hit on the page, and `facets` over all matches add one `count_facets`.
 
-On a server, each call sends at most one request, as long as the passages of a leg fit into one
-response; `complete_candidates` sends none if the word codes and BM25 scores of all candidates came
-with the proposals. tests/search/test_round_trips.py counts the calls.
+On a server `find` sends one request, and one more for each batch of candidates whose word codes or
+BM25 scores did not come with it. tests/search/test_round_trips.py counts the calls.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from hybrid_search.backends.base import Backend, LocalBackend, RemoteBackend
-from hybrid_search.backends.index_head import Head, answer_by_head
+from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import (
+    Head,
     IndexSpec,
     Key,
     Request,
@@ -82,13 +79,9 @@ def search(
     UsageError for an unknown field.
     """
     started_at = time.perf_counter()
-    place = backend.take_place() if isinstance(backend, LocalBackend) else nullcontext()
-    with place, count_traffic() as traffic:
-        result = answer_by_head(
-            backend,
-            query.index,
-            partial(_search, backend, encoder, load_calibration, query, find_tuned_map),
-        )
+    answer = partial(_search, backend, encoder, load_calibration, query, find_tuned_map)
+    with count_traffic() as traffic:
+        result = backend.answer_by_head(query.index, answer)
     milliseconds = round((time.perf_counter() - started_at) * 1000, 1)
     measured = {"answer_bytes": traffic.answer_bytes} if traffic.answer_bytes else {}
     return replace(result, plan={**result.plan, **measured, "milliseconds": milliseconds})
@@ -156,12 +149,13 @@ def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str
     spec, fields = backend.read_head(query.index)
     encoder = match_encoder_to_index(encoder, query.index, spec)
     (request,) = build_requests(query, query.phrases[:1], encoder, fields)
-    if not isinstance(backend, RemoteBackend):
+    bodies = backend.build_request_bodies(query.index, request)
+    if not bodies:
         raise UsageError(
             "there are no requests to print: only an index on a server is searched by requests. "
             "Use --url opensearch+https://..."
         )
-    return backend.build_request_bodies(query.index, request)
+    return bodies
 
 
 def build_requests(

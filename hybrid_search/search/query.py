@@ -115,9 +115,8 @@ class QueryOptions(TypedDict, total=False):
     spans_by: Annotated[
         str,
         Parameter(
-            "What spans are chosen and hits are ranked by: score (cosine and ends of clauses) or "
-            "cosine.",
-            "For a model without a prior it is always cosine.",
+            "How to choose spans and rank hits: by score (cosine and ends of clauses) or cosine.",
+            "A model without a prior always uses cosine.",
             default="score",
             choices=("score", "cosine"),
             panel=ASKING,
@@ -142,7 +141,7 @@ class QueryOptions(TypedDict, total=False):
     offset: Annotated[
         int,
         Parameter(
-            "How many hits to leave out before them.",
+            "How many hits to skip before the first one.",
             "Pages of up to 100 hits are slices of the best 100, larger pages of the best 1,000 or "
             "10,000.",
             default=0,
@@ -167,7 +166,7 @@ class QueryOptions(TypedDict, total=False):
     refine: Annotated[
         str | None,
         Parameter(
-            "isolate: rank the spans of each hit again, each encoded by itself.",
+            "isolate: encode each span of a hit by itself, and rank the hit's spans again.",
             "Hits and their scores do not change.",
             choices=(None, "isolate"),
             panel=ASKING,
@@ -176,7 +175,7 @@ class QueryOptions(TypedDict, total=False):
     feedback: Annotated[
         int,
         Parameter(
-            "Search again with the best spans of so many documents: 10 is usual.",
+            "Search again with the best spans of this many documents, usually 10.",
             "The query vector is moved halfway to them. This finds more paraphrases and takes "
             "longer; leave it off for a question with one answer.",
             default=0,
@@ -195,8 +194,7 @@ class QueryOptions(TypedDict, total=False):
     sort: Annotated[
         str | None,
         Parameter(
-            "A metadata field, or id, to order the hits of all pages by; -FIELD: the largest "
-            "first.",
+            "Order the hits of all pages by a metadata field, or id; -FIELD: the largest first.",
             "Hits without the field come last.",
             example="-date",
             panel=SHOWING,
@@ -206,7 +204,7 @@ class QueryOptions(TypedDict, total=False):
     facets: Annotated[
         str | Sequence[str] | None,
         Parameter(
-            "A metadata field whose values are counted.",
+            "Count the values of a metadata field.",
             "The result has the number of documents for each of the 100 most frequent values.",
             default=(),
             example=["sector"],
@@ -218,7 +216,7 @@ class QueryOptions(TypedDict, total=False):
     facets_over: Annotated[
         str,
         Parameter(
-            "What facets count: window, the documents of all pages, or matches, all in which a "
+            "Which documents facets count: window, those of all pages, or matches, all in which a "
             "term occurs.",
             default="window",
             choices=("window", "matches"),

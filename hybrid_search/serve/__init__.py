@@ -9,5 +9,5 @@ routes and what they share), `guard` (around every request: host, token, headers
 (errors to answers), `signatures` and `openapi` (the description, made from the functions), `mining`
 (the stream of `/v1/mine`), `metrics`. It needs the extra ``serve``.
 
-A new route goes into `app`, and what it takes and answers into `openapi`.
+A new route goes into `app`, and what it takes and answers into `openapi.yaml`.
 """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,10 @@ class BestPassages:
         outdone: The number of passages whose best span does not count.
     """
 
-    codes: dict[Any, WordCodes]
-    others: dict[Any, WordCodes]
-    cosines: dict[Any, Floats]
-    damaged: list[Any]
+    codes: Mapping[Any, WordCodes] = field(default_factory=dict)
+    others: Mapping[Any, WordCodes] = field(default_factory=dict)
+    cosines: Mapping[Any, Floats] = field(default_factory=dict)
+    damaged: Sequence[Any] = ()
     outdone: int = 0
 
 

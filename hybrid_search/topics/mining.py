@@ -36,7 +36,6 @@ from hybrid_search.topics.mention_calibration import MentionMaps, choose_maps
 from hybrid_search.topics.mention_choice import choose_mentions
 from hybrid_search.topics.missed_mentions import LEAST_PROBABILITY, count_log_odds
 from hybrid_search.topics.phrase_feedback import add_feedback_to_topics
-from hybrid_search.topics.since import scan_passages
 from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.topic_matrix import TopicMatrix, build_matrix
 from hybrid_search.topics.topics import Topics
@@ -93,7 +92,7 @@ def mine(
         fused = load_calibration(spec.precision, spec.dimension, SCORE if prior else COSINE)
         matrix = add_feedback_to_topics(matrix, backend, index, conditions, fused, prior, feedback)
     builder = MatchBuilder(backend, index, matrix, conditions, spec.fingerprint)
-    blocks = read_blocks(scan_passages(backend, index, after, written_since), shard)
+    blocks = read_blocks(backend.scan_codes(index, after, written_since), shard)
     assembly = _Assembly(matrix, maps, builder, after)
     for block, (candidates, damaged) in score(blocks, matrix, prior):
         yield assembly.add(block, candidates, damaged)

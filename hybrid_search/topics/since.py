@@ -9,13 +9,12 @@ had been committed, and the last passage.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hybrid_search.backends.base import Backend, LocalBackend, RemoteBackend
-from hybrid_search.backends.types import Position, ScannedPassage
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.types import Position
 from hybrid_search.errors import UsageError
 from hybrid_search.private_files import replace_file
 
@@ -41,13 +40,12 @@ Start = tuple[Position, datetime | None]
 """Which documents a run leaves out: those up to a position, or from before a time."""
 
 
-def find_start(since: str | None, mark: RunMark | None, backend: Backend, index: str) -> Start:
+def find_start(since: str | None, mark: RunMark | None, index: str) -> Start:
     """Return where a run starts.
 
     Args:
         since: The file of an earlier run, or a time in ISO 8601; None for all documents.
-        mark: That of this run, which begins.
-        backend: The store that holds the index.
+        mark: That of this run, which begins; None if the store knows times, and no positions.
         index: The index.
 
     Raises:
@@ -56,7 +54,7 @@ def find_start(since: str | None, mark: RunMark | None, backend: Backend, index:
     if since is None:
         return None, None
     time = None if Path(since).exists() else parse_time(since)
-    if isinstance(backend, RemoteBackend):
+    if mark is None:
         if time is None:
             raise UsageError(
                 f"--since {since} is not a time in ISO 8601, by which a server finds which "
@@ -81,35 +79,15 @@ def parse_time(text: str) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def scan_passages(
-    backend: Backend, index: str, after: Position, written_since: datetime | None
-) -> Iterator[ScannedPassage]:
-    """Return the passages behind a position, of all documents or of those written since a time.
-
-    Raises:
-        UsageError: If the store has no times.
-    """
-    if written_since is None:
-        return backend.scan_codes(index, after)
-    if not isinstance(backend, RemoteBackend):
-        raise UsageError("only a server knows when documents were written: leave out written_since")
-    return backend.scan_codes_since(index, written_since, after)
-
-
 def mark_path(matches_file: Path) -> Path:
     """Return where the mark of a file of matches lies."""
     return matches_file.with_name(f"{matches_file.name}.position")
 
 
 def begin_mark(backend: Backend, index: str, topics: str) -> RunMark | None:
-    """Return the mark of a run that begins now; None if the store knows no order of writing.
-
-    An index has no identity until something is written into it.
-    """
-    if not isinstance(backend, LocalBackend):
-        return None
-    identity, commits = backend.count_commits(index)
-    return RunMark(identity, commits, topics, None) if identity else None
+    """Return the mark of a run that begins now; None if the store knows no order of writing."""
+    counted = backend.count_commits(index)
+    return RunMark(*counted, topics, None) if counted else None
 
 
 def write_mark(matches_file: Path, mark: RunMark) -> None:
@@ -125,7 +103,7 @@ def write_mark(matches_file: Path, mark: RunMark) -> None:
         raise UsageError(f"{path} cannot be written ({error.strerror}): free space") from error
 
 
-def read_position(matches_file: Path, mark: RunMark | None, index: str) -> Position:
+def read_position(matches_file: Path, mark: RunMark, index: str) -> Position:
     """Return the position behind which documents are new since an earlier run.
 
     Args:
@@ -134,14 +112,8 @@ def read_position(matches_file: Path, mark: RunMark | None, index: str) -> Posit
         index: The index.
 
     Raises:
-        UsageError: If that cannot be told: the store knows no order of writing, there is no mark,
-            or the index or the topics are others.
+        UsageError: If that cannot be told: there is no mark, or the index or the topics are others.
     """
-    if mark is None:
-        raise UsageError(
-            f"index {index!r} does not tell what was written since {matches_file}, until more is "
-            "written into it: mine all without --since"
-        )
     earlier = _read_mark(mark_path(matches_file))
     is_older = mark.commits < earlier.commits
     if mark.index_identity != earlier.index_identity or is_older:

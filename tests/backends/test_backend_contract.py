@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,9 @@ from typing import Any
 import pytest
 
 from hybrid_search.backends import open_backend
-from hybrid_search.backends.base import Backend, LocalBackend, RemoteBackend
+from hybrid_search.backends.base import Backend
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
-from hybrid_search.backends.memory import MemoryBackend
-from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.errors import IndexMissingError
+from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.text import word_codes
 from tests.helpers.stored_passages import LONG, SHORT, read_passages, write_documents
 from tests.helpers.tiny_encoder import bm25_scores, make_entries, make_request, make_spec
@@ -33,14 +32,15 @@ def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Back
     backend.close()
 
 
-def test_only_servers_are_remote_and_only_embedded_indexes_local() -> None:
-    """The annotations let mypy compare the signatures, which ``isinstance`` does not."""
-    remote: type[RemoteBackend] = ServerBackend
-    local: type[LocalBackend] = EmbeddedBackend
-    assert not issubclass(EmbeddedBackend, RemoteBackend)
-    assert not issubclass(ServerBackend, LocalBackend)
-    assert not issubclass(MemoryBackend, (RemoteBackend, LocalBackend))
-    assert (remote, local) == (ServerBackend, EmbeddedBackend)
+def test_only_servers_know_times_and_only_embedded_indexes_count_commits(
+    local_store: Backend,
+) -> None:
+    write_documents(local_store, SHORT)
+    with pytest.raises(UsageError, match="only a server knows"):
+        list(local_store.scan_codes("calls", written_since=datetime.now(UTC)))
+    is_embedded = isinstance(local_store, EmbeddedBackend)
+    assert (local_store.count_commits("calls") is not None) == is_embedded
+    assert local_store.build_request_bodies("calls", make_request("just")) == []
 
 
 def test_a_shorter_version_leaves_no_passage_of_the_longer_one(store: Backend) -> None:
@@ -89,15 +89,15 @@ def test_an_index_whose_last_document_was_deleted_is_empty_and_can_be_filled(
     assert [passage.text for passage in read_passages(store)] == ["just this"]
 
 
-def test_a_deleted_passage_is_left_out_of_what_is_completed(store: Backend) -> None:
+def test_a_deleted_passage_is_left_out_of_what_is_read(store: Backend) -> None:
     write_documents(store, {"id": "x", "text": "first"}, {"id": "y", "text": "second"})
     search_request = make_request("first second")
-    candidates = store.find_candidates("calls", search_request)
+    found = store.find("calls", search_request).passages
     with store.writer("calls", make_spec()) as writer:
         writer.delete(["x"])
     assert [
         passage.document_id
-        for passage in store.complete_candidates("calls", search_request, list(candidates.lexical))
+        for passage in store.read_passages("calls", search_request, [item.key for item in found])
     ] == ["y"]
 
 
@@ -153,7 +153,7 @@ def test_a_walk_lists_every_passage_once_document_by_document_and_finds_no_fault
     search_request = make_request("anything", window=10)
     assert [
         (passage.document_id, passage.ordinal)
-        for passage in store.complete_candidates(
+        for passage in store.read_passages(
             "calls", search_request, [passage.key for passage in passages]
         )
     ] == [row[:2] for row in rows]

@@ -18,6 +18,7 @@ import pytest
 from benchmarks.quality import hard_sample
 from hybrid_search import connect
 from hybrid_search.backends.base import Backend
+from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
 from hybrid_search.search.fusion import FUSIONS
 from hybrid_search.text.filters import Condition, Range
@@ -110,12 +111,13 @@ def test_conditions_hold_in_both_legs(store: Backend, condition: Condition, expe
         },
     )
     search_request = make_request("word", conditions=(condition,))
-    candidates = store.find_candidates("calls", search_request)
-    for leg in (candidates.lexical, candidates.semantic):
-        assert sorted(
-            passage.document_id
-            for passage in store.complete_candidates("calls", search_request, list(leg))
-        ) == list(expected)
+    for leg in (replace(search_request, semantic=False), replace(search_request, lexical=False)):
+        assert sorted(find_ids(store, leg)) == list(expected)
+
+
+def find_ids(store: Backend, search_request: Request) -> list[str]:
+    """Return the document of each passage that is found."""
+    return [passage.document_id for passage in store.find("calls", search_request).passages]
 
 
 @pytest.fixture
@@ -128,10 +130,7 @@ def english_store(store: Backend, empty_url: str) -> Backend:
 
 def find_lexically(store: Backend, phrase: str) -> str:
     """The ids of the documents in which BM25 finds `phrase`, sorted and joined."""
-    search_request = make_request(phrase, semantic=False)
-    keys = list(store.find_candidates("calls", search_request).lexical)
-    passages = store.complete_candidates("calls", search_request, keys)
-    return "".join(sorted(passage.document_id for passage in passages))
+    return "".join(sorted(find_ids(store, make_request(phrase, semantic=False))))
 
 
 @pytest.mark.parametrize(
@@ -170,10 +169,12 @@ def test_terms_are_cut_alike_on_every_backend(
 def test_a_word_twice_in_the_phrase_counts_twice_on_every_backend(english_store: Backend) -> None:
     write_documents(english_store, {"id": "a", "text": "a card"}, {"id": "b", "text": "a bill"})
     once, twice = (
-        dict(english_store.find_candidates("calls", make_request(phrase, semantic=False)).lexical)
+        english_store.find("calls", make_request(phrase, semantic=False)).passages
         for phrase in ("card", "card card")
     )
-    assert [twice[key] / score for key, score in once.items()] == pytest.approx([2.0])
+    assert [two.bm25 / one.bm25 for one, two in zip(once, twice, strict=True)] == [
+        pytest.approx(2.0)
+    ]
 
 
 def test_all_conditions_must_hold(store: Backend) -> None:
@@ -184,12 +185,7 @@ def test_all_conditions_must_hold(store: Backend) -> None:
         {"id": "c", "text": "word", "q": 2},
     )
     search_request = make_request("word", conditions=(Condition("p", (1,)), Condition("q", (2,))))
-    assert [
-        passage.document_id
-        for passage in store.complete_candidates(
-            "calls", search_request, list(store.find_candidates("calls", search_request).semantic)
-        )
-    ] == ["b"]
+    assert find_ids(store, search_request) == ["b"]
 
 
 def test_a_list_matches_a_range_only_if_one_element_lies_in_all_of_it(store: Backend) -> None:
@@ -201,12 +197,7 @@ def test_a_list_matches_a_range_only_if_one_element_lies_in_all_of_it(store: Bac
     search_request = make_request(
         "word", conditions=(Condition("n", ranges=(Range((("gt", 3), ("lt", 7))),)),)
     )
-    assert [
-        passage.document_id
-        for passage in store.complete_candidates(
-            "calls", search_request, list(store.find_candidates("calls", search_request).lexical)
-        )
-    ] == ["within"]
+    assert find_ids(store, search_request) == ["within"]
 
 
 def test_the_layout_keeps_speakers_times_and_the_keys_we_do_not_know(store: Backend) -> None:
@@ -272,26 +263,30 @@ def build_timed_turn(words: list[str]) -> dict[str, Any]:
     return {"text": " ".join(words), "word_times": word_times}
 
 
-def test_a_leg_that_was_not_asked_for_is_empty(store: Backend) -> None:
-    write_documents(store, SHORT)
-    assert list(store.find_candidates("calls", make_request("just", semantic=False)).semantic) == []
-    assert list(store.find_candidates("calls", make_request("just", lexical=False)).lexical) == []
+def test_a_leg_that_was_not_asked_for_finds_nothing_but_scores(store: Backend) -> None:
+    write_documents(store, SHORT, {"id": "y", "text": "another"})
+    (by_words,) = store.find("calls", make_request("just", semantic=False)).passages
+    by_spans = store.find("calls", make_request("just", lexical=False)).passages
+    scores = {passage.document_id: passage.bm25 for passage in by_spans}
+    assert scores == {"x": pytest.approx(by_words.bm25), "y": 0.0}
+    assert len(by_words.tokens.words) == 2
 
 
 def test_each_leg_gives_at_most_its_window(store: Backend) -> None:
     write_documents(store, *[{"id": str(number), "text": f"word {number}"} for number in range(20)])
-    candidates = store.find_candidates("calls", make_request("word", window=7))
-    assert (len(candidates.lexical), len(candidates.semantic)) == (7, 7)
+    search_request = make_request("word", window=7)
+    for leg in (replace(search_request, semantic=False), replace(search_request, lexical=False)):
+        assert len(find_ids(store, leg)) == 7
 
 
-def test_passages_are_completed_in_the_order_asked_for_with_bm25_0_where_nothing_matches(
+def test_passages_are_read_in_the_order_asked_for_with_bm25_0_where_nothing_matches(
     store: Backend,
 ) -> None:
     write_documents(store, {"id": "x", "text": "apple"}, {"id": "y", "text": "pear"})
     search_request = make_request("pear")
-    keys = list(store.find_candidates("calls", search_request).semantic)
+    keys = [passage.key for passage in store.find("calls", search_request).passages]
     for order in (keys, keys[::-1]):
-        passages = store.complete_candidates("calls", search_request, order)
+        passages = store.read_passages("calls", search_request, order)
         assert [passage.key for passage in passages] == order
     assert {passage.document_id: passage.bm25 > 0 for passage in passages} == {
         "x": False,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.turn_layout import read_speakers
 from hybrid_search.client import Client
 from tests.helpers import live_servers

@@ -19,7 +19,7 @@ import pytest
 
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import mappings
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import IndexSpec
 from tests.helpers import live_servers
 

@@ -20,10 +20,10 @@ import pytest
 
 from hybrid_search import connect
 from hybrid_search.backends import open_backend
-from hybrid_search.backends.base import LocalBackend
-from hybrid_search.backends.embedded import snapshots
+from hybrid_search.backends.embedded import backend
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.embedded.turns import Turns
+from hybrid_search.backends.types import Head
 from hybrid_search.errors import (
     IndexBusyError,
     IndexMissingError,
@@ -243,19 +243,11 @@ def test_a_new_index_is_not_made_through_a_link(tmp_path: Path) -> None:
 # Indexes of before, and what a record may hold
 
 
-def test_an_index_of_before_is_refused_in_one_line_and_left_alone(tmp_path: Path) -> None:
-    earlier = tmp_path / "calls.sqlite"
-    earlier.write_bytes(b"SQLite format 3\0")
-    for arguments in (["query", "refund"], ["verify"], ["delete", "--yes"]):
-        result = invoke_cli(*arguments, "--url", f"embedded:{tmp_path}")
-        assert f"{earlier} is an index of an earlier version" in result.error
-        assert "ingest again" in result.error
-    with closing(EmbeddedBackend(tmp_path)) as backend:
-        write_documents(backend, SHORT)
-        assert len(read_passages(backend)) == 1
-    assert earlier.read_bytes() == b"SQLite format 3\0"
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "calls.sqlite"
+    file.write_bytes(b"SQLite format 3\0")
     with pytest.raises(IndexStoreError, match="is a file, and indexes lie in a folder"):
-        open_backend(f"embedded:{earlier}")
+        open_backend(f"embedded:{file}")
 
 
 @pytest.mark.parametrize(
@@ -298,62 +290,63 @@ def test_threads_read_side_by_side_and_a_full_house_waits_in_order() -> None:
     turns = Turns(1)
     order: list[str] = []
     threads = []
-    with turns.take(begins_query=True):
-        for name, begins_query in (("first", True), ("second", True), ("ends", False)):
-            thread = threading.Thread(target=_take, args=(turns, begins_query, order, name))
+    with turns.take():
+        for name in ("first", "second", "third"):
+            thread = threading.Thread(target=_take, args=(turns, order, name))
             thread.start()
             threads.append(thread)
             while len(turns._queue) < len(threads):
                 pass
     for thread in threads:
         thread.join()
-    assert order == ["ends", "first", "second"]
+    assert order == ["first", "second", "third"]
 
 
-def _take(turns: Turns, begins_query: bool, order: list[str], name: str) -> None:
-    with turns.take(begins_query=begins_query):
+def _take(turns: Turns, order: list[str], name: str) -> None:
+    with turns.take():
         order.append(name)
 
 
 def test_a_query_waits_while_as_many_are_computed_as_there_are_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshots, "available_cores", lambda: 1)
+    monkeypatch.setattr(backend, "available_cores", lambda: 1)
     with connect(f"embedded:{tmp_path}") as client:
         client.ingest([SHORT])
-        backend = client.backend
-        assert isinstance(backend, LocalBackend)
         answers: list[Result] = []
         thread = threading.Thread(target=lambda: answers.append(client.query("just")))
-        with backend.take_place():
+
+        def wait(_: Head) -> None:
             thread.start()
             thread.join(0.5)
             assert thread.is_alive()
+
+        client.backend.answer_by_head("calls", wait)
         thread.join(30)
         assert [hit.id for hit in answers[0]] == [SHORT["id"]]
 
 
 def test_threads_that_read_while_one_writes_see_whole_documents(tmp_path: Path) -> None:
-    with closing(EmbeddedBackend(tmp_path)) as backend:
-        fill_index(backend, _make_numbered(0, 20), tmp_path / "rejected.jsonl")
+    with closing(EmbeddedBackend(tmp_path)) as store:
+        fill_index(store, _make_numbered(0, 20), tmp_path / "rejected.jsonl")
         done = threading.Event()
 
         def read() -> None:
             counts = [0]
             while not done.is_set():
-                found = backend.find_candidates("calls", make_request("number", window=1000))
-                counts.append(len(found.semantic))
-                assert len(found.lexical) >= 20
+                found = store.find("calls", make_request("number", window=1000)).passages
+                counts.append(len(found))
+                assert sum(passage.bm25 > 0 for passage in found) >= 20
             assert counts == sorted(counts)
 
         with ThreadPoolExecutor(8) as pool:
             readers = [pool.submit(read) for _ in range(8)]
             for start in range(20, 60, 10):
-                fill_index(backend, _make_numbered(start, 10), tmp_path / "rejected.jsonl")
+                fill_index(store, _make_numbered(start, 10), tmp_path / "rejected.jsonl")
             done.set()
         for reader in readers:
             reader.result()
-        assert len(backend.find_candidates("calls", make_request("number")).semantic) == 60
+        assert len(store.find("calls", make_request("number")).passages) == 60
 
 
 def _make_numbered(start: int, count: int) -> list[dict[str, Any]]:

@@ -11,12 +11,12 @@ import pytest
 
 from hybrid_search import connect, encoder
 from hybrid_search.backends.embedded.next_version import NextVersion
-from hybrid_search.backends.embedded.versions import FIELDS, META_COPY, remove_version
+from hybrid_search.backends.embedded.versions import FIELDS, remove_version
 from hybrid_search.client import Client
-from hybrid_search.config import DEFAULT_POLICY
-from hybrid_search.errors import IndexBusyError, IndexStoreError
+from hybrid_search.errors import IndexBusyError, IndexStoreError, UsageError
+from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
-from tests.helpers.changed_index import damage_codes
+from tests.helpers.source_lines import make_lines
 from tests.helpers.tiny_encoder import TinyEncoder, make_spec
 
 DOCUMENTS: list[dict[str, Any]] = [
@@ -47,36 +47,28 @@ def ask(client: Client) -> list[tuple[str, float]]:
     return [(hit.id, hit.score) for hit in client.query("refund 7", size=40)]
 
 
-@pytest.mark.parametrize("policy", [None, "6/1"])
-def test_a_copy_answers_alike_under_its_policy_and_is_sound(
-    client: Client, tmp_path: Path, policy: str | None
+def make_again(client: Client, **options: Any) -> Summary:
+    return client.reindex("calls", make_lines(DOCUMENTS), **options)
+
+
+def test_documents_ingested_again_answer_alike_under_another_policy_and_are_sound(
+    client: Client, tmp_path: Path
 ) -> None:
-    before, spans = ask(client), client.describe().spans
-    summary = client.reindex("calls", policy=policy)
-    assert (summary.documents, summary.passages) == (40, 40)
+    before = ask(client)
+    assert make_again(client, policy="6/1").documents == 40
     assert ask(client) == before
-    assert client.describe().spec.policy == (policy or DEFAULT_POLICY)
-    assert (client.describe().spans == spans) == (policy is None)
+    assert client.describe().spec.policy == "6/1"
     assert client.verify(full=True).is_sound
-    assert client.ingest(DOCUMENTS).skipped == 40
     client.close()
     (version,) = (path for path in (tmp_path / "store/calls.index").iterdir() if path.is_dir())
     assert version.name == "000002"
 
 
-def test_a_copy_leaves_damaged_codes_to_verify(client: Client, tmp_path: Path) -> None:
-    damage_codes(3, tmp_path / "store/calls.index")
-    client.reindex("calls")
-    (finding,) = client.verify(sample=0, full=True).findings
-    assert (finding.kind, finding.document_id) == ("codes", "002")
-
-
-def test_a_copy_leaves_fields_behind_that_no_document_has(client: Client) -> None:
-    client.ingest([{"id": "bad", "text": "refund", "agent": 1, "place": {"city": "x"}}])
-    client.delete(["bad"])
-    assert set(client.describe().fields) == {"number", "agent", "place", "place.city"}
-    client.reindex("calls")
-    assert client.describe().fields == {"number": "number"}
+def test_nothing_is_copied_without_documents(client: Client, tmp_path: Path) -> None:
+    before, files = ask(client), list_files(tmp_path)
+    with pytest.raises(UsageError, match="name the files of all documents"):
+        client.reindex("calls")
+    assert (ask(client), list_files(tmp_path)) == (before, files)
 
 
 def test_another_client_reads_the_old_version_and_then_the_new_one(
@@ -84,7 +76,7 @@ def test_another_client_reads_the_old_version_and_then_the_new_one(
 ) -> None:
     with connect(f"embedded:{tmp_path / 'store'}") as other:
         before = ask(other)
-        client.reindex("calls", policy="3/1")
+        make_again(client, policy="3/1")
         assert ask(other) == before
         assert other.describe().spec.policy == "3/1"
         client.ingest([{"id": "new", "text": "a new refund"}])
@@ -122,11 +114,11 @@ def test_what_a_killed_reindex_left_is_removed_by_the_next(
         patch.setattr(NextVersion, "publish", _kill)
         patch.setattr(NextVersion, "discard", NextVersion._close)
         with pytest.raises(KeyboardInterrupt):
-            client.reindex("calls")
+            make_again(client)
     index = tmp_path / "store/calls.index"
     assert sorted(path.name for path in index.iterdir()) == ["000001", "000002", "head.json"]
     before = ask(client)
-    assert client.reindex("calls").documents == 40
+    assert make_again(client).documents == 40
     assert sorted(path.name for path in index.iterdir()) == ["000002", "head.json"]
     assert ask(client) == before
 
@@ -137,13 +129,12 @@ def _kill(*_: object, **__: object) -> None:
 
 def test_an_index_that_is_being_written_is_not_replaced(client: Client) -> None:
     with client.backend.writer("calls", make_spec()), pytest.raises(IndexBusyError):
-        client.reindex("calls")
-    assert client.reindex("calls").documents == 40
+        make_again(client)
+    assert make_again(client).documents == 40
 
 
 def test_a_folder_in_the_place_of_a_file_is_left_when_an_index_is_removed(tmp_path: Path) -> None:
     version = tmp_path / "000001"
     (version / FIELDS).mkdir(parents=True)
-    (version / META_COPY).write_text("{}")
     remove_version(version)
     assert [path.name for path in version.iterdir()] == [FIELDS]

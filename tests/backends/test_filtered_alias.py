@@ -12,7 +12,7 @@ from hybrid_search import connect
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.sources.server_index import ForeignIndex
+from hybrid_search.ingest.sources.server_index import read_index
 from tests.helpers.cli import invoke_cli
 from tests.helpers.live_servers import URLS, remove_new_indexes
 
@@ -91,7 +91,7 @@ def test_the_part_is_sound_also_when_all_is_read(client: Client) -> None:
 
 def test_a_reader_of_the_alias_gets_its_documents(client: Client) -> None:
     assert isinstance(client.backend, ServerBackend)
-    lines = ForeignIndex("banks").lines(client.backend.server)
+    lines = read_index(client.backend.server, "banks")
     assert {json.loads(line.data)["document_id"] for line in lines} == BANKS
 
 

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from hybrid_search.backends import open_backend
-from hybrid_search.backends.index_head import Head, answer_by_head
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import head_cache, index_size, mappings, passage_codec
 from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.backends.types import SCHEMA, IndexSpec
+from hybrid_search.backends.types import SCHEMA, Head, IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.errors import IndexMissingError, IndexStoreError, ModelError, UsageError
 from hybrid_search.ingest.document_parser import rehash_source
@@ -331,5 +330,5 @@ def test_an_answer_by_a_head_that_another_thread_found_outdated_is_not_given(
         return head[0].policy
 
     policies: list[str] = []
-    assert answer_by_head(backend, "calls", answer) == "4/1"
+    assert backend.answer_by_head("calls", answer) == "4/1"
     assert policies == [DEFAULT_POLICY, "4/1"]

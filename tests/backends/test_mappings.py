@@ -19,7 +19,7 @@ from hybrid_search.backends.index_options import QUANTIZATIONS, IndexOptions
 from hybrid_search.backends.server import mappings, passage_codec
 from hybrid_search.backends.server.dialects import DIALECTS, Version
 from hybrid_search.backends.server.graph_vectors import GraphVectors
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import ServerError, UsageError
 from tests.helpers import live_servers, tiny_encoder

@@ -13,7 +13,7 @@ import vl_convert
 
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import mappings
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from tests.backends.test_dashboards import (
     FILES,
     SavedObject,

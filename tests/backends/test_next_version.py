@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from io import FileIO
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -26,14 +26,9 @@ from hybrid_search.backends.server import aliases, document_buffer, next_version
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.graph_vectors import GraphVectors
-from hybrid_search.backends.server.transport.base import (
-    Body,
-    Engine,
-    Outcome,
-    RequestOptions,
-    Server,
-)
-from hybrid_search.backends.types import SCHEMA, IndexSpec
+from hybrid_search.backends.server.transport.connection import Server
+from hybrid_search.backends.server.writer import ServerWriter
+from hybrid_search.backends.types import SCHEMA, IndexSpec, RejectedDocument
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder, EncoderInfo
 from hybrid_search.errors import (
@@ -752,6 +747,41 @@ def test_a_dropped_index_is_gone_with_its_notes_and_no_other(
 # At the same moment
 
 
+def test_a_writer_that_writes_nothing_makes_no_index(backend: ServerBackend, name: str) -> None:
+    with backend.writer(name, make_spec()) as writer:
+        assert (writer.read_source_hashes(["call-0"]), writer.write([])) == ({}, [])
+        writer.note([RejectedDocument("calls.jsonl", 1, "the text is empty")])
+        assert writer.delete(["call-0"]) == 0
+    assert list_index_names(backend, name) == []
+
+
+@pytest.mark.parametrize("may_delete", [True, False])
+def test_an_index_whose_first_documents_are_refused_is_removed_by_who_may_delete(
+    backend: ServerBackend, name: str, may_delete: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(method: str, path: str) -> None:
+        if method == "DELETE" and not may_delete:
+            raise AccessError("the server does not let user 'ingest' do DELETE (403)", 403)
+
+    monkeypatch.setattr(ServerWriter, "_fetch_nested_limit", lambda _: 0)
+    limited = ServerBackend(InterceptedServer(backend.server, check), backend.options)
+    with limited.writer(name, make_spec()) as writer:
+        assert len(writer.write(make_entries(CALLS[0]))) == 1
+        writer.note([RejectedDocument("calls.jsonl", 1, "too many spans")])
+    assert list_index_names(backend, name) == ([] if may_delete else [f"{name}-000001"])
+
+
+def test_a_writer_that_wrote_nothing_leaves_the_index_of_another_one(
+    backend: ServerBackend, name: str
+) -> None:
+    empty_writer = backend.writer(name, make_spec())
+    with backend.writer(name, make_spec()) as other_writer:
+        with empty_writer:
+            pass
+        assert other_writer.write(make_entries(CALLS[0])) == []
+    assert query_ids(backend, name) == {"call-0"}
+
+
 def test_several_that_make_the_same_new_index_at_once_make_it_once(url: str, name: str) -> None:
     """Each has a thread and a connection of its own, and writes a document of its own."""
     several = 4
@@ -774,29 +804,16 @@ def test_several_that_make_the_same_new_index_at_once_make_it_once(url: str, nam
             assert query_ids(backend, index) == {f"call-{number}" for number in range(several)}
 
 
-class InterceptedServer:
+class InterceptedServer(Server):
     """A server that calls `before` ahead of each request; that may raise."""
 
     def __init__(self, server: Server, before: Callable[[str, str], None]) -> None:
-        self._server, self._before = server, before
+        self.__dict__.update(vars(server))
+        self._before = before
 
-    @property
-    def engine(self) -> Engine:
-        return self._server.engine
-
-    @property
-    def version(self) -> tuple[int, int, int]:
-        return self._server.version
-
-    def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
+    def request(self, method: str, path: str, **options: Any) -> Any:
         self._before(method, path)
-        return self._server.request(method, path, **options)
-
-    def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
-        return self._server.bulk(actions)
-
-    def close(self) -> None:
-        self._server.close()
+        return super().request(method, path, **options)
 
 
 @pytest.mark.parametrize("trigger", ["_settings", "PUT"])

@@ -13,11 +13,10 @@ from dataclasses import replace
 
 import pytest
 
-from hybrid_search.backends.server.transport import patience, retry
+from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.base import Body
-from hybrid_search.backends.server.transport.connection import connect
-from hybrid_search.backends.server.transport.patience import PatientServer
+from hybrid_search.backends.server.transport.bulk import Body
+from hybrid_search.backends.server.transport.connection import Server, connect
 from hybrid_search.credentials import Access
 from hybrid_search.errors import AccessError, ServerError
 from tests.helpers.fake_server import (
@@ -41,8 +40,8 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, first=0.002, longest=0.02))
 
 
-def connect_patiently(url: str, seconds: float = 60.0) -> PatientServer:
-    return PatientServer(connect(Address.parse(f"opensearch+{url}"), Access(timeout=5.0)), seconds)
+def connect_patiently(url: str, seconds: float = 60.0) -> Server:
+    return connect(Address.parse(f"opensearch+{url}"), Access(timeout=5.0)).wait(seconds)
 
 
 def actions(count: int) -> list[Body]:
@@ -117,7 +116,7 @@ def test_a_busy_server_is_left_alone_for_as_long_as_it_asks() -> None:
 def test_a_server_is_waited_for_beyond_the_six_tries_of_one_request_and_the_log_has_two_lines(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(patience, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(retry, "QUIET_SECONDS", 0.0)
     with ScriptedServer(reply_in_turn(*[BUSY] * 30, OK)) as server:
         patient = connect_patiently(server.url)
         assert patient.request("GET", "/calls") == {"ok": True}
@@ -139,7 +138,7 @@ def test_a_wait_that_two_threads_share_is_said_once(
 
     One is answered after 20 tries, the other fails ten times more.
     """
-    monkeypatch.setattr(patience, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(retry, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, longest=0.004))
     down = threading.Event()
 
@@ -182,7 +181,7 @@ def test_a_server_that_does_not_come_back_is_one_error_with_the_remedy() -> None
 def test_a_server_is_waited_for_before_its_engine_is_known() -> None:
     with ScriptedServer(reply_in_turn(*[BUSY] * 8, Reply(body=HELLO["opensearch"]), OK)) as server:
         detected = connect(Address.parse(server.url), Access(timeout=5.0))
-        assert PatientServer(detected, 60.0).request("GET", "/calls") == {"ok": True}
+        assert detected.wait(60.0).request("GET", "/calls") == {"ok": True}
     assert len(server.requests) == 10
 
 

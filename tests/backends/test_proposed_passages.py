@@ -193,33 +193,30 @@ def test_passages_of_the_bm25_leg_are_scored_for_the_span_leg_too(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = 10
-    by_spans = client.backend.find_candidates("calls", request_refund(1000, lexical=False))
-    farthest = np.array(list(by_spans.semantic)[-2 * window :])
+    by_spans = client.backend.find("calls", request_refund(1000, lexical=False)).passages
+    farthest = np.array([passage.key for passage in by_spans][-2 * window :])
     monkeypatch.setattr(Snapshot, "find_near", lambda *_: farthest)
     request = request_refund(window)
-    candidates = client.backend.find_candidates("calls", request)
-    highest = [candidates.cosines[key].max() for key in candidates.semantic]
-    assert len(candidates.lexical) == len(candidates.semantic) == window
-    assert highest == sorted(highest, reverse=True)
-    assert {*candidates.semantic} - {*farthest.tolist()}
-    for key in candidates.lexical:
-        cosines = word_codes.cosines(request.vector, candidates.all_codes[key])
-        assert candidates.cosines[key] == pytest.approx(cosines, abs=1e-6)
+    found = client.backend.find("calls", request).passages
+    assert {passage.key for passage in found} - {*farthest.tolist()}
+    for passage in found:
+        cosines = word_codes.cosines(request.vector, passage.tokens)
+        assert passage.cosines == pytest.approx(cosines, abs=1e-6)
 
 
 def test_where_the_nearest_are_gone_those_of_the_bm25_leg_do_not_stand_in_for_others(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = 10
-    by_spans = client.backend.find_candidates("calls", request_refund(50, lexical=False))
-    gone = np.arange(10_000, 10_020)
-    proposals = iter([gone, np.array(list(by_spans.semantic))])
+    by_spans = client.backend.find("calls", request_refund(50, lexical=False)).passages
+    nearest = [passage.key for passage in by_spans]
+    proposals = iter([np.arange(10_000, 10_020), np.array(nearest)])
     monkeypatch.setattr(Snapshot, "find_near", lambda *_: next(proposals))
-    candidates = client.backend.find_candidates("calls", request_refund(window))
-    nearest = list(candidates.semantic)
-    assert len(nearest) >= window  # of as many documents
-    assert nearest == list(by_spans.semantic)[: len(nearest)]
-    assert {*candidates.semantic} - {*candidates.lexical}
+    found = {
+        passage.key for passage in client.backend.find("calls", request_refund(window)).passages
+    }
+    assert found.issuperset(nearest[:window])
+    assert {passage.key for passage in by_spans if passage.bm25 == 0} & found
 
 
 def test_files_of_codes_are_merged_and_swept_up(

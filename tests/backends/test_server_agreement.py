@@ -12,10 +12,10 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 import pytest
@@ -26,9 +26,7 @@ from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.base import (
-    Server,
-)
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument, Request
 from hybrid_search.backends.window import choose_window
 from hybrid_search.encoder import SHIPPED, Encoder
@@ -37,7 +35,7 @@ from hybrid_search.ingest.pipeline import BLOCK_PASSAGES, ingest
 from hybrid_search.ingest.sources.files import read
 from hybrid_search.search import calibration, phrase_vector
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.candidates import complete_scores, fuse
+from hybrid_search.search.candidates import fuse, score_passages
 from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import Query
 from hybrid_search.search.types import ScoredPassage
@@ -80,16 +78,12 @@ def place_of(passage: ScoredPassage) -> RawIndex:
 
 
 def find_legs(backend: Backend, index: str, request: Request) -> Legs:
-    candidates = backend.find_candidates(index, request)
-    passages, _ = complete_scores(
-        backend, index, request, [*candidates.lexical, *candidates.semantic], candidates
+    passages, _ = score_passages(index, request, backend.find(index, request).passages)
+    by_words, by_spans = (
+        [(passage.document_id, passage.ordinal) for passage in backend.find(index, leg).passages]
+        for leg in (replace(request, semantic=False), replace(request, lexical=False))
     )
-    places = {passage.stored.key: place_of(passage) for passage in passages}
-    return Legs(
-        [places[key] for key in candidates.lexical],
-        [places[key] for key in candidates.semantic],
-        passages,
-    )
+    return Legs(by_words, by_spans, passages)
 
 
 @dataclass(eq=False)
@@ -179,7 +173,7 @@ def corpus(
     assert (
         ingest(
             lines,
-            filled_corpus,
+            cast("Backend", filled_corpus),
             real_encoder,
             IngestOptions(
                 "calls",
@@ -245,7 +239,7 @@ def pair(request: pytest.FixtureRequest, corpus: Corpus) -> Iterator[Pair]:
             # later ones, which would make the legs below differ from those of queries.
             backend.read_head(name)
             text, vector = next(iter(corpus.vectors_by_phrase.items()))
-            backend.find_candidates(name, Request(text, vector, WINDOW))
+            backend.find(name, Request(text, vector, WINDOW))
             yield Pair(corpus, server, backend, name)
         finally:
             backend.drop_index(name)

@@ -79,13 +79,13 @@ def test_a_query_says_how_many_bytes_came(client: Client, index: str) -> None:
 @pytest.mark.parametrize("url", live_servers.URLS)
 def test_all_passages_that_the_legs_propose_are_scored_exactly(client: Client, index: str) -> None:
     assert isinstance(client.backend, ServerBackend)
-    request = make_request(PHRASE)
-    candidates = client.backend.find_candidates(index, request)
-    assert len(candidates.semantic) == 100
+    request = make_request(PHRASE, lexical=False)
+    found = client.backend.find(index, request).passages
+    assert len(found) == 100
     codes = {passage.key: passage.tokens for passage in client.backend.scan_codes(index)}
     best = {key: word_codes.cosines(request.vector, own).max() for key, own in codes.items()}
-    highest = [candidates.cosines[key].max() for key in candidates.semantic]
-    assert highest == pytest.approx([best[key] for key in candidates.semantic], abs=1e-5)
+    highest = [passage.cosines.max() for passage in found if passage.cosines is not None]
+    assert highest == pytest.approx([best[passage.key] for passage in found], abs=1e-5)
     assert highest == pytest.approx(sorted(best.values(), reverse=True)[:100], abs=1e-5)
 
 

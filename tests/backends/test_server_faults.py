@@ -218,13 +218,8 @@ def test_an_index_lives_and_dies_where_no_request_succeeds_at_once(
         assert_index_holds(place, [*second, *first[2:]])
         assert backend.describe_index(place.index).documents == 6
         assert len(place.fetch_passages(f"{place.index}-rejected", sort=("line",))) == 1
-        query_request = make_request("second word7")
-        candidates = backend.find_candidates(place.index, query_request)
-        assert len(
-            backend.complete_candidates(
-                place.index, query_request, list(candidates.semantic), candidates
-            )
-        ) == len(place.fetch_passages())
+        found = backend.find(place.index, make_request("second word7"))
+        assert len(found.passages) == len(place.fetch_passages())
         with backend.writer(place.index, make_spec()) as writer:
             assert writer.delete(["call-000", "call-005"]) == 2
         assert_index_holds(place, [second[1], *first[2:5]])
@@ -259,13 +254,10 @@ def collect_answers(place: RawIndex, url: str) -> list[Any]:
     with closing(open_backend(url, Access(timeout=TIMEOUT))) as backend:
         for number in range(9):
             query_request = make_request(f"second word{number} word{7 * number}")
-            candidates = backend.find_candidates(place.index, query_request)
-            keys = [*candidates.lexical, *candidates.semantic]
+            found = backend.find(place.index, query_request).passages
+            keys = [passage.key for passage in found]
             stored = [
-                (passage.key, passage.bm25, passage.tokens.residuals.tobytes())
-                for passage in backend.complete_candidates(
-                    place.index, query_request, keys, candidates
-                )
+                (passage.key, passage.bm25, passage.tokens.residuals.tobytes()) for passage in found
             ]
             results += [
                 stored,

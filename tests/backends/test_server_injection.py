@@ -167,23 +167,13 @@ def find_ids_by_bm25(store: Backend, index: str, phrase: str, *conditions: Condi
     bm25_request = Request(
         phrase, np.zeros(DIMENSION, np.float32), 1000, conditions, semantic=False
     )
-    return {
-        passage.document_id
-        for passage in store.complete_candidates(
-            index, bm25_request, list(store.find_candidates(index, bm25_request).lexical)
-        )
-    }
+    return {passage.document_id for passage in store.find(index, bm25_request).passages}
 
 
 def find_ids_by_span(store: Backend, index: str, *conditions: Condition) -> set[str]:
     """Return the ids of all documents, by the span leg."""
     span_request = make_request("anything", 1000, conditions, lexical=False)
-    return {
-        passage.document_id
-        for passage in store.complete_candidates(
-            index, span_request, list(store.find_candidates(index, span_request).semantic)
-        )
-    }
+    return {passage.document_id for passage in store.find(index, span_request).passages}
 
 
 def write_documents(

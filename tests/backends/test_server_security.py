@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.connection import connect
+from hybrid_search.backends.server.transport.connection import Server, connect
 from hybrid_search.client import Client
 from hybrid_search.config import Settings
 from hybrid_search.credentials import Access, Secret

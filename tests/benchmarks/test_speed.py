@@ -18,7 +18,7 @@ from benchmarks.speed import encode, ingest, latency, models, scale, size
 from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.encoder import onnx
-from hybrid_search.maintenance.plan import sample
+from hybrid_search.maintenance import plan
 
 
 def test_every_leg_of_a_query_is_timed(sample: Client) -> None:
@@ -53,7 +53,7 @@ def test_ingest_is_timed_beside_its_two_parts(
 def test_a_plan_is_held_against_the_index_that_was_made(
     sample_url: str, calls: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample, "SECONDS", 600)  # a busy machine does not end the sample early
+    monkeypatch.setattr(plan, "SECONDS", 600)  # a busy machine does not end the sample early
     monkeypatch.setattr(scale, "SAMPLES", (1000,))  # the other one would be of the same documents
     (tmp_path / "calls.jsonl").write_text("".join(json.dumps(call) + "\n" for call in calls))
     with connect(sample_url) as client:

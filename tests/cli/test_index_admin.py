@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.quality import hard_sample
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli, run_cli
 from tests.helpers.server_index import RawIndex
@@ -184,7 +184,7 @@ def test_an_embedded_index_has_none_of_the_options_of_a_server(
 ) -> None:
     error = embedded.call("setup", *option).error
     assert error.startswith(
-        f"an embedded index has no {option[0][2:].replace('-', '_')}: "
+        f"an index on this machine has no {option[0][2:].replace('-', '_')}: "
         "that is for an index on a server"
     )
     assert not Path("here").exists()
@@ -243,7 +243,7 @@ def test_reindex_of_sources_with_a_bad_document_changes_nothing(server: RawIndex
     assert list_versions(server) == ["-000001", "-rejected"]
 
 
-@pytest.mark.parametrize("arguments", [[], ["--policy", "3/1"], ["calls.jsonl"]])
+@pytest.mark.parametrize("arguments", [["calls.jsonl"], ["calls.jsonl", "--policy", "3/1"]])
 def test_an_embedded_index_is_replaced_by_a_new_version(
     embedded: RawIndex, arguments: list[str]
 ) -> None:
@@ -255,7 +255,7 @@ def test_an_embedded_index_is_replaced_by_a_new_version(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--quantization", "int8"], "an embedded index has no quantization: that is for an"),
+        (["--quantization", "int8"], "an index on this machine has no quantization: that is"),
         (["--keep"], "an embedded index keeps no old version: copy its folder before, and run"),
     ],
 )

@@ -180,7 +180,7 @@ def test_a_value_that_no_document_has_is_told_once(caplog: pytest.LogCaptureFixt
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--speaker", "client"], "no speaker is called 'client'"),
+        (["--speaker", "client"], "no speaker of the nearest passages is called 'client'"),
         (["--speaker", "client", "--where", "sector=bnk"], "no document fulfils 'sector'"),
     ],
 )

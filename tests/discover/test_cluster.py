@@ -215,22 +215,12 @@ def test_the_client_groups_what_it_mines(sample: Client) -> None:
     assert found == sample.cluster(matches)
 
 
-def test_the_command_takes_a_file_or_a_topic(sample_url: str, tmp_path: Path) -> None:
+def test_the_command_takes_a_file(sample_url: str, tmp_path: Path) -> None:
     base = ("--url", sample_url, "--device", "cpu")
     path = write(tmp_path, "refund money\nplease hold\n", "phrases.txt")
     printed = invoke_cli("cluster", str(path), "--json", *base)
     assert [group["count"] for group in printed.json["groups"]] == [1, 1]
-    topics = write(
-        tmp_path,
-        '{"name": "refund", "phrases": ["I want my money back"], "threshold": 0.05}',
-        "topics.jsonl",
-    )
-    shown = invoke_cli("cluster", "--topic", "refund", "--topics", str(topics), *base)
+    shown = invoke_cli("cluster", str(path), *base)
     assert shown.stdout.startswith("1. ")
-    for arguments in ([], [str(path), "--topics", str(topics)], ["--topic", "refund"]):
-        result = invoke_cli("cluster", *arguments, *base)
-        assert result.error.startswith("give FILE, alone or with --topic NAME")
-    unknown = invoke_cli("cluster", "--topic", "late", "--topics", str(topics), *base)
-    assert unknown.error == "there is no topic 'late': the topics are refund"
     wrong = invoke_cli("cluster", str(path), "--distance", "3", *base)
     assert wrong.error == "distance is 3.0: it must be a number from 0 to 2"

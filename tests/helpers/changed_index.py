@@ -12,7 +12,7 @@ from hybrid_search.backends.embedded.codes_file import UNFINISHED, CodesBuilder,
 from hybrid_search.backends.embedded.head import Head, read_head
 from hybrid_search.backends.embedded.record import Record
 from hybrid_search.backends.embedded.record_reader import META, RecordReader
-from hybrid_search.backends.embedded.versions import CODES, RECORDS, copy_meta
+from hybrid_search.backends.embedded.versions import CODES, RECORDS
 from hybrid_search.backends.embedded.writer import HEAP_BYTES
 from hybrid_search.client import Client
 
@@ -72,7 +72,6 @@ def change_records(edit: Callable[[Record], Record | None], index: Path = INDEX)
     assert changes
     writer.commit()
     writer.wait_merging_threads()
-    copy_meta(version)
 
 
 def list_codes_files(index: Path = INDEX) -> list[CodesFile]:

@@ -13,15 +13,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 HELLO = {
     "opensearch": {"version": {"distribution": "opensearch", "number": "3.5.0"}},
     "elasticsearch": {"version": {"number": "9.5.3"}},
 }
 """The response of each engine to ``GET /``, with the version that tests are for."""
-
-DRIP_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +36,7 @@ class HttpRequest:
 class Reply:
     """One reply, sent after `wait` seconds; with `reset` the connection is broken instead.
 
-    A body of bytes is sent as it is, any other as JSON, and an empty header is left out. With
-    `drip` the body, or the head, comes byte by byte, `DRIP_SECONDS` apart.
+    A body of bytes is sent as it is, any other as JSON, and an empty header is left out.
     """
 
     status: int = 200
@@ -47,7 +44,6 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     wait: float = 0.0
     reset: bool = False
-    drip: Literal["head", "body"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +155,10 @@ class ScriptedServer:
         for name, value in (head | reply.headers).items():
             if not value:
                 continue
-            if reply.drip == "head":
-                handler.flush_headers()
-                _send_slowly(handler, b"x-padding: %s\r\n" % name.encode())
             handler.send_header(name, value)
         handler.end_headers()
         if handler.command != "HEAD":
-            send = _send_slowly if reply.drip == "body" else _send_at_once
-            send(handler, body)
+            handler.wfile.write(body)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -175,16 +167,6 @@ class ScriptedServer:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
-
-
-def _send_at_once(handler: BaseHTTPRequestHandler, data: bytes) -> None:
-    handler.wfile.write(data)
-
-
-def _send_slowly(handler: BaseHTTPRequestHandler, data: bytes) -> None:
-    for number in range(len(data)):
-        handler.wfile.write(data[number : number + 1])
-        time.sleep(DRIP_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ import hybrid_search
 from hybrid_search.backends.server.aliases import list_names
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.connection import connect
+from hybrid_search.backends.server.transport.connection import Server, connect
 from hybrid_search.client import Client
 from hybrid_search.credentials import Access
 

@@ -28,10 +28,10 @@ class PassageRecord:
 def read_passages(store: Backend, index: str = "calls") -> list[PassageRecord]:
     """Return all passages of a small index."""
     search_request = make_request("anything", window=10_000, lexical=False)
-    keys = list(store.find_candidates(index, search_request).semantic)
-    contents = store.fetch_contents(index, keys)
+    found = store.find(index, search_request).passages
+    contents = store.fetch_contents(index, [passage.key for passage in found])
     records = []
-    for passage in store.complete_candidates(index, search_request, keys):
+    for passage in found:
         content = contents[passage.key]
         records.append(
             PassageRecord(

@@ -95,9 +95,8 @@ def make_request(
 def bm25_scores(backend: Backend, phrase: str, window: int = 10_000) -> dict[str, float]:
     """Return BM25 of the documents that `phrase` matches, best first; one passage per document."""
     bm25_request = Request(phrase, np.zeros(DIMENSION, np.float32), window, semantic=False)
-    keys = list(backend.find_candidates("calls", bm25_request).lexical)
-    passages = backend.complete_candidates("calls", bm25_request, keys)
-    return {passage.document_id: passage.bm25 for passage in passages}
+    found = backend.find("calls", bm25_request).passages
+    return {passage.document_id: passage.bm25 for passage in found}
 
 
 def make_entries(document: Mapping[str, Any], policy: str = DEFAULT_POLICY) -> list[Entry]:

@@ -156,7 +156,6 @@ def test_all_of_standard_error_is_json_and_standard_output_is_what_it_was() -> N
         "json",
         "--metrics-port",
         "0",
-        "--profile",
         stdin=GOOD_LINE + OTHER_LINE + "nonsense\n",
     )
     assert (result.status, result.json["documents"]) == (1, 2)

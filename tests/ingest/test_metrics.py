@@ -1,4 +1,4 @@
-"""Watching a run: its metrics and health over HTTP, and the table of where its time went."""
+"""Watching a run by its metrics over HTTP."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import struct
 import sys
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,9 +21,9 @@ from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.types import Refusal
 from hybrid_search.errors import ServerError, UsageError
 from hybrid_search.ingest import pipeline
-from hybrid_search.ingest.observe.metrics import PREFIX, StallDetector, serve_metrics
+from hybrid_search.ingest.metrics import PREFIX, RunMetrics, serve_metrics
 from hybrid_search.ingest.options import IngestOptions
-from hybrid_search.ingest.summary import Summary, format_profile
+from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Entry
 from tests.helpers.cli import invoke_cli
@@ -33,24 +32,17 @@ from tests.helpers.tiny_encoder import TinyEncoder
 HOST = "127.0.0.1"
 
 
-def fetch(port: int, path: str) -> tuple[int, str]:
-    """Return status and body."""
-    try:
-        with urllib.request.urlopen(
-            f"http://{HOST}:{port}{path}", timeout=10
-        ) as response:  # our own
-            return response.status, response.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+def fetch(port: int) -> str:
+    """Return the page of the metrics."""
+    with urllib.request.urlopen(f"http://{HOST}:{port}/metrics", timeout=10) as response:
+        return str(response.read().decode())
 
 
 def read_samples(port: int) -> dict[str, float]:
     """Return every sample by its name and labels, without the prefix."""
-    status, body = fetch(port, "/metrics")
-    assert status == 200
     return {
         name: float(value)
-        for name, value in re.findall(rf"^{PREFIX}_(\S+) (\S+)$", body, flags=re.MULTILINE)
+        for name, value in re.findall(rf"^{PREFIX}_(\S+) (\S+)$", fetch(port), flags=re.MULTILINE)
     }
 
 
@@ -88,17 +80,17 @@ def _block_second_write(writer: Writer, backend: BlockingBackend) -> Writer:
 
 
 @pytest.fixture
-def watch() -> StallDetector:
-    return StallDetector(patience=0.2)
+def watch() -> RunMetrics:
+    return RunMetrics()
 
 
 @pytest.fixture
-def port(watch: StallDetector) -> Iterator[int]:
+def port(watch: RunMetrics) -> Iterator[int]:
     with serve_metrics(watch, HOST, 0) as bound_port:
         yield bound_port
 
 
-def test_a_run_is_watched_while_it_runs(watch: StallDetector, port: int) -> None:
+def test_a_run_is_watched_while_it_runs(watch: RunMetrics, port: int) -> None:
     """1,000 documents are 16 blocks of 64. The first is written, the second is held; two wait to be
     written, two to be encoded.
     """
@@ -130,48 +122,15 @@ def test_a_run_is_watched_while_it_runs(watch: StallDetector, port: int) -> None
         assert [samples[queue] for queue in queues] == [pipeline.AHEAD] * 2 == [2, 2]
         time.sleep(0.3)
         assert read_samples(port)["lag_seconds"] > 0.2
-        assert read_samples(port)["healthy"] == 0
-        status, reason = fetch(port, "/healthz")
-        assert status == 503
-        assert re.fullmatch(r"no block was written for \d+ s, 4 wait and .*write works\n", reason)
     finally:
         store.released.set()
         run.join()
     samples = read_samples(port)
     # "some words of number N"
     assert (samples["documents_total"], samples["tokens_total"]) == (1000, 5000)
-    assert samples["healthy"] == 1
-    assert fetch(port, "/healthz") == (200, "ok\n")
 
 
-def test_a_run_that_waits_for_its_source_is_healthy(watch: StallDetector, port: int) -> None:
-    source_ready = threading.Event()
-
-    def slow_lines() -> Iterator[SourceLine]:
-        yield from make_lines(64)
-        assert source_ready.wait(30)
-        yield from make_lines(64, 64)
-
-    run = threading.Thread(
-        target=pipeline.ingest,
-        args=(
-            slow_lines(),
-            MemoryBackend(),
-            TinyEncoder(),
-            IngestOptions("calls", Path("r.jsonl"), report=watch),
-        ),
-    )
-    run.start()
-    try:
-        time.sleep(0.5)
-        assert watch.lag > watch.patience
-        assert fetch(port, "/healthz") == (200, "ok\n")
-    finally:
-        source_ready.set()
-        run.join()
-
-
-def test_what_is_refused_skipped_and_doubled_is_counted(watch: StallDetector, port: int) -> None:
+def test_what_is_refused_skipped_and_doubled_is_counted(watch: RunMetrics, port: int) -> None:
     store = MemoryBackend()
     source_lines = [
         *make_lines(5),
@@ -195,15 +154,26 @@ def test_what_is_refused_skipped_and_doubled_is_counted(watch: StallDetector, po
     assert read_samples(port)["skipped_total"] == 5
 
 
-def test_a_counter_never_falls(watch: StallDetector, port: int) -> None:
-    watch(Summary(passages=70))
+def test_a_counter_never_falls(watch: RunMetrics, port: int) -> None:
+    summary = Summary(passages=70)
+    watch(summary)
     assert read_samples(port)["passages_total"] == 70
-    watch(Summary(passages=3))  # a document of 67 passages was refused when its last one came
+    summary.passages = 3  # a document of 67 passages was refused when its last one came
     assert read_samples(port)["passages_total"] == 70
+
+
+def test_counters_sum_up_the_files_of_a_watched_folder(watch: RunMetrics, port: int) -> None:
+    """Each file has a summary of its own; only the queues are those of the current file."""
+    watch(Summary(documents=70, stages={"read": 0.5}, queues={"read": lambda: 2}))
+    watch(Summary(documents=3, stages={"read": 0.25}, queues={"read": lambda: 1}))
+    samples = read_samples(port)
+    assert samples["documents_total"] == 73
+    assert samples['stage_seconds_total{stage="read"}'] == 0.75
+    assert samples['queue_blocks{stage="read"}'] == 1
 
 
 def test_what_a_server_was_asked_for_again_is_counted(
-    watch: StallDetector, port: int, monkeypatch: pytest.MonkeyPatch
+    watch: RunMetrics, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "sleep", lambda _: None)
     answers = iter([ServerError("busy", 429), ServerError("down", 503), None])
@@ -213,21 +183,17 @@ def test_what_a_server_was_asked_for_again_is_counted(
             raise error
         return "done"
 
-    assert retry.attempt(send_request) == "done"
+    assert retry.attempt(send_request, retry.REQUEST) == "done"
     assert read_samples(port)["retries_total"] == 2
 
 
-def test_stages_and_the_fill_of_batches_are_told(watch: StallDetector, port: int) -> None:
-    assert read_samples(port)["batch_fill_ratio"] == 0
-    watch(Summary(tokens=60, cells=80, stages={"read": 0.5, "encode": 2.0}))
-    samples = read_samples(port)
-    assert samples["batch_fill_ratio"] == 0.75
-    assert samples['stage_seconds_total{stage="encode"}'] == 2.0
+def test_the_seconds_of_stages_are_told(watch: RunMetrics, port: int) -> None:
+    watch(Summary(stages={"read": 0.5, "encode": 2.0}))
+    assert read_samples(port)['stage_seconds_total{stage="encode"}'] == 2.0
 
 
 def test_names_are_as_prometheus_wants_them_and_the_process_is_there(port: int) -> None:
-    _, body = fetch(port, "/metrics")
-    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", body, flags=re.MULTILINE))
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", fetch(port), flags=re.MULTILINE))
     assert all(
         name.endswith("_total")
         for name, kind in kinds.items()
@@ -237,25 +203,7 @@ def test_names_are_as_prometheus_wants_them_and_the_process_is_there(port: int) 
     assert "process_resident_memory_bytes" in kinds
 
 
-def test_nothing_else_is_served(port: int) -> None:
-    assert fetch(port, "/")[0] == fetch(port, "/../etc/passwd")[0] == 404
-
-
-def test_the_encoder_says_how_full_its_batches_were(real_encoder: Any) -> None:
-    """Two texts of different length share a batch: 2 rows of the longer text's tokens.
-
-    Each row has 2 special tokens more.
-    """
-    before = real_encoder.padding.cells
-    short, long = (
-        len(encoding.offsets)
-        for encoding in real_encoder.encode(["a refund", "I want my money back right now"])
-    )
-    assert short < long
-    assert real_encoder.padding.cells - before == 2 * (long + 2)
-
-
-def test_a_port_that_is_taken_is_an_error(watch: StallDetector) -> None:
+def test_a_port_that_is_taken_is_an_error(watch: RunMetrics) -> None:
     with socket.socket() as listener:
         listener.bind((HOST, 0))
         listener.listen()
@@ -271,21 +219,18 @@ def test_a_port_that_is_taken_is_an_error(watch: StallDetector) -> None:
 
 def test_the_command_serves_metrics_and_says_where(tmp_path: Path, tiny_encoder: None) -> None:
     Path("calls.jsonl").write_bytes(b"\n".join(line.data for line in make_lines(3)))
-    result = invoke_cli(
-        "ingest", "calls.jsonl", "--url", "embedded:store", "--metrics-port", "0", "--profile"
-    )
+    result = invoke_cli("ingest", "calls.jsonl", "--url", "embedded:store", "--metrics-port", "0")
     assert result.status == 0
     assert re.search(
         r"^metrics at http://127.0.0.1:\d+/metrics$", result.stderr, flags=re.MULTILINE
     )
-    assert "the others wait for" in result.stderr
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [
         module
         for module in sys.modules
-        if module.startswith(("prometheus_client", "hybrid_search.ingest.observe.metrics"))
+        if module.startswith(("prometheus_client", "hybrid_search.ingest.metrics"))
     ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
@@ -298,34 +243,6 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     )
 
 
-# the table
-
-
-def test_the_table_says_where_the_time_went() -> None:
-    """Encoding takes 8 of 10 s of work, and all of the 8 s of the run."""
-    summary = Summary(
-        tokens=900,
-        cells=1000,
-        passages=16,
-        seconds=8.0,
-        stages={"read": 1.0, "encode": 8.0, "shape": 0.0, "write": 1.0},
-    )
-    assert format_profile(summary).splitlines() == [
-        "stage      seconds  of work   busy",
-        "read           1.0      10%    12%",
-        "encode         8.0      80%   100%",
-        "shape          0.0       0%     0%",
-        "write          1.0      10%    12%",
-        "all           10.0     100%   125%  in 8.0 s",
-        "112 tokens/s, 2 passages/s, batches 90% full",
-        "the others wait for encode, which is busy 100% of the time",
-    ]
-
-
-def test_the_table_of_a_run_that_did_nothing() -> None:
-    assert format_profile(Summary()).splitlines()[-1] == "0 tokens/s, 0 passages/s"
-
-
 def test_a_reader_of_the_metrics_that_leaves_early_prints_nothing(
     port: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,5 +251,5 @@ def test_a_reader_of_the_metrics_that_leaves_early_prints_nothing(
             linger = struct.pack("ii", 1, 0)  # the connection is reset when it is closed
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-    assert fetch(port, "/healthz")[0] == 200
+    assert fetch(port)
     assert capfd.readouterr().err == ""

@@ -13,7 +13,7 @@ import pytest
 from hybrid_search.errors import InputError
 from hybrid_search.ingest import column_names
 from hybrid_search.ingest.sources import files, records
-from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+from hybrid_search.ingest.sources.read_options import ReadOptions, parse_columns
 from tests.helpers.cli import invoke_cli
 
 TICKET = {
@@ -40,7 +40,7 @@ def write(*documents: Any, name: str = "calls.jsonl") -> str:
 
 def read(source: str, columns: str = "", **options: Any) -> list[Any]:
     """Return the documents of a source, and the faults of what is none."""
-    lines = files.read([source], ReadOptions(Columns.parse(columns), **options))
+    lines = files.read([source], ReadOptions(parse_columns(columns), **options))
     return [line.fault or json.loads(line.data) for line in lines]
 
 
@@ -167,7 +167,7 @@ def test_a_header_with_a_quote_or_comma_is_proposed_as_a_shell_takes_it() -> Non
     option = column_names.propose_for_header(["Call ID", "Body, full"])
     assert option == """--columns 'id=Call ID,"text=Body, full"'"""
     value = option.removeprefix("--columns ").strip("'")
-    assert Columns.parse(value).of == {"id": "Call ID", "text": "Body, full"}
+    assert parse_columns(value) == {"id": "Call ID", "text": "Body, full"}
 
 
 def test_the_proposed_command_ingests_what_was_refused_before() -> None:

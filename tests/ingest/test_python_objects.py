@@ -16,7 +16,7 @@ import pytest
 from hybrid_search.client import Client
 from hybrid_search.errors import InputError, UsageError
 from hybrid_search.ingest.sources.python_objects import put_in_python, read_objects
-from hybrid_search.ingest.sources.read_options import AS_IS, Columns, ReadOptions
+from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
 from hybrid_search.ingest.summary import Reason, Summary
 
 UUID = uuid.UUID(int=1)
@@ -78,7 +78,7 @@ def test_a_value_without_one_meaning_is_refused_with_its_key(value: Any) -> None
 def test_the_dicts_of_a_program_are_not_changed() -> None:
     document = {"call": {"id": 1}, "turns": [{"said": "x", "role": "agent"}], "at": AT}
     before = repr(document)
-    columns = Columns({"id": "call.id", "text": "said", "speaker": "role"})
+    columns = {"id": "call.id", "text": "said", "speaker": "role"}
     assert read([document], ReadOptions(columns)) == [
         {"id": 1, "turns": [{"text": "x", "speaker": "agent"}], "at": "2026-03-01T09:30:00+00:00"}
     ]
@@ -100,7 +100,7 @@ TABLE = pa.table({"call": [1, 2], "text": ["My refund.", "A parcel."], "at": [AT
 
 @pytest.mark.parametrize("make", [lambda table: table, PolarsLike, pa.Table.to_reader])
 def test_a_table_of_arrow_is_read(make: Any) -> None:
-    assert read(make(TABLE), ReadOptions(Columns({"id": "call"}))) == [
+    assert read(make(TABLE), ReadOptions({"id": "call"})) == [
         {"id": 1, "text": "My refund.", "at": "2026-03-01T09:30:00+00:00"},
         {"id": 2, "text": "A parcel."},
     ]
@@ -119,7 +119,7 @@ def test_rows_of_turns_make_calls_in_python_too(as_table: bool) -> None:
         {"call": 1, "text": "Hello.", "speaker": 0, "start": 0.5, "queue": "returns"},
         {"call": 1, "text": "A refund.", "speaker": 1, "start": 2.0, "queue": "returns"},
     ]
-    options = ReadOptions(Columns({"id": "call"}), "turn")
+    options = ReadOptions({"id": "call"}, "turn")
     documents = read(pa.Table.from_pylist(rows) if as_table else rows, options)
     assert documents == [
         {
@@ -156,7 +156,7 @@ def test_a_summary_shows_its_counts_and_nothing_of_the_machine() -> None:
     with summary.time_stage("read"):
         text = repr(summary)
     assert text.startswith("Summary(documents=2, ")
-    for name in ("stages", "running", "queues", "cells"):
+    for name in ("stages", "queues"):
         assert name not in text
     assert summary.to_dict()["reasons"] == {"no id": 1}
 

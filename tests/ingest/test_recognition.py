@@ -19,7 +19,7 @@ from hybrid_search.errors import InputError, UsageError
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.sources import files, json_texts, recognition
 from hybrid_search.ingest.sources.formats.base import Format
-from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+from hybrid_search.ingest.sources.read_options import ReadOptions
 from hybrid_search.ingest.types import SourceLine
 from tests.conftest import DATA
 from tests.helpers.cli import invoke_cli
@@ -295,7 +295,7 @@ def test_a_format_that_is_named_counts_more_than_what_a_file_looks_like() -> Non
 @pytest.mark.usefixtures("_notes")
 def test_a_file_whose_keys_are_named_is_no_format_that_has_the_same_keys() -> None:
     source = write('{"call": "a", "body": "x"}\n', "calls.note")
-    columns = Columns({"id": "call", "text": "body"})
+    columns = {"id": "call", "text": "body"}
     assert read_documents(source, columns=columns) == [{"id": "a", "text": "x"}]
 
 
@@ -389,10 +389,10 @@ EXPORTS: dict[str, tuple[int, str | None]] = {
     "zendesk": (12, None),
 }
 WITH_OPTIONS: dict[str, tuple[ReadOptions, int]] = {
-    "calls.csv": (ReadOptions(Columns({"id": "Call ID", "text": "Transcript"})), 12),
-    "ownkeys.jsonl": (ReadOptions(Columns({"id": "call_id", "text": "transcript"})), 12),
-    "u.csv": (ReadOptions(Columns({"id": "call_id"}), "turn"), 1),
-    "utterances.csv": (ReadOptions(Columns({"id": "call_id"}), "turn"), 12),
+    "calls.csv": (ReadOptions({"id": "Call ID", "text": "Transcript"}), 12),
+    "ownkeys.jsonl": (ReadOptions({"id": "call_id", "text": "transcript"}), 12),
+    "u.csv": (ReadOptions({"id": "call_id"}, "turn"), 1),
+    "utterances.csv": (ReadOptions({"id": "call_id"}, "turn"), 12),
 }
 
 

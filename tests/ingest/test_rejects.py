@@ -17,13 +17,12 @@ from hybrid_search.errors import IndexStoreError, UsageError
 from hybrid_search.ingest import prepare
 from hybrid_search.ingest import rejects as rejects_module
 from hybrid_search.ingest.checkpoint import Checkpoint
-from hybrid_search.ingest.observe.reports import Tally
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.shards import Shard
 from hybrid_search.ingest.sources import rejected
-from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.summary import Summary, Tally
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Encoding
 from tests.helpers.cli import invoke_cli

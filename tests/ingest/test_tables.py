@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hybrid_search import connect
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources import arrow_tables, csv_tables, files
-from hybrid_search.ingest.sources.read_options import SAME, Columns, ReadOptions
+from hybrid_search.ingest.sources.read_options import Columns, ReadOptions, parse_columns
 from hybrid_search.ingest.types import SourceLine
 from tests.helpers.cli import invoke_cli
 
@@ -36,7 +36,7 @@ def _restored_limit() -> Iterator[None]:
 
 
 REJECTS = Path("calls.rejected.jsonl")
-MAPPED = Columns.parse("id=call_id,text=body")
+MAPPED = parse_columns("id=call_id,text=body")
 
 
 def write_source(data: bytes, name: str = "calls.csv") -> str:
@@ -44,17 +44,17 @@ def write_source(data: bytes, name: str = "calls.csv") -> str:
     return name
 
 
-def read_lines(source: str, columns: Columns = SAME) -> list[SourceLine]:
-    return list(files.read([source], ReadOptions(columns)))
+def read_lines(source: str, columns: Columns | None = None) -> list[SourceLine]:
+    return list(files.read([source], ReadOptions(columns or {})))
 
 
-def read_documents(source: str, columns: Columns = SAME) -> list[dict[str, Any]]:
+def read_documents(source: str, columns: Columns | None = None) -> list[dict[str, Any]]:
     source_lines = read_lines(source, columns)
     assert not [line for line in source_lines if line.fault]
     return [json.loads(line.data) for line in source_lines]
 
 
-def read_faults(source: str, columns: Columns = SAME) -> list[tuple[int, bytes, str | None]]:
+def read_faults(source: str, columns: Columns | None = None) -> list[tuple[int, bytes, str | None]]:
     return [
         (line.number, line.data, line.fault) for line in read_lines(source, columns) if line.fault
     ]
@@ -87,16 +87,16 @@ def test_columns_give_keys_and_all_others_become_metadata_as_text(name: str, cut
 def test_columns_are_mapped_and_empty_cells_left_out(
     table: str, columns: str, document: dict[str, Any]
 ) -> None:
-    assert read_documents(write_source(table.encode()), Columns.parse(columns)) == [document]
+    assert read_documents(write_source(table.encode()), parse_columns(columns)) == [document]
 
 
 @pytest.mark.parametrize("mapping", ["id", "=body", "id=a,id=b", "id=a,,text=b", ""])
 def test_what_is_no_mapping_is_an_error(mapping: str) -> None:
     if not mapping:
-        assert Columns.parse(mapping) == SAME
+        assert parse_columns(mapping) == {}
         return
     with pytest.raises(UsageError, match="--columns takes KEY=COLUMN"):
-        Columns.parse(mapping)
+        parse_columns(mapping)
 
 
 def test_quoted_newlines_commas_and_quotes_are_text_and_rows_are_numbered_by_first_line() -> None:
@@ -172,7 +172,7 @@ def test_an_over_long_line_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> No
     [
         (
             b"ticket_id,body",
-            SAME,
+            {},
             (
                 "no columns id and text are among the 2 of the table: give "
                 "--columns id=ticket_id,text=body"
@@ -186,7 +186,7 @@ def test_an_over_long_line_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> No
         ),
         (
             b"number,what",
-            SAME,
+            {},
             "no columns id and text are among the 2 of the table: say which they are, as in "
             "--columns id=call_id,text=body",
         ),
@@ -260,7 +260,7 @@ def test_lists_of_structs_are_turns(monkeypatch: pytest.MonkeyPatch) -> None:
         {"speaker": "customer", "text": "Where is my parcel?", "start_ms": 900},
     ]
     source = write_parquet(id=["a"], dialogue=[turns])
-    assert read_documents(source, Columns.parse("turns=dialogue")) == [{"id": "a", "turns": turns}]
+    assert read_documents(source, parse_columns("turns=dialogue")) == [{"id": "a", "turns": turns}]
     assert invoke_cli("ingest", source, "--columns", "turns=dialogue").json["documents"] == 1
     (hit,) = invoke_cli("query", "parcel", "--json").json["hits"]
     assert (hit["spans"][0]["speaker"], hit["spans"][0]["start_ms"]) == ("customer", 900)

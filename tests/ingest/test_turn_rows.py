@@ -12,11 +12,11 @@ import pytest
 from hybrid_search import connect
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.ingest.sources import files, turn_rows
-from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+from hybrid_search.ingest.sources.read_options import ReadOptions
 from hybrid_search.ingest.types import SourceLine
 from tests.helpers.cli import invoke_cli
 
-TURNS = ReadOptions(Columns({"id": "call_id"}), "turn")
+TURNS = ReadOptions({"id": "call_id"}, "turn")
 TABLE = """call_id,queue,speaker,start,end,text,score
 c-1,returns,agent,0.5,1.25,Hello.,
 c-2,billing,customer,0,2,A bill.,3
@@ -79,7 +79,7 @@ def test_lines_of_json_are_turns_of_calls_too() -> None:
         {"call": {"id": 7}, "role": "customer", "said": "A refund.", "from_ms": 900},
     ]
     source = write("\n".join(map(json.dumps, rows)), "u.jsonl")
-    columns = Columns({"id": "call.id", "text": "said", "speaker": "role", "start": "from_ms"})
+    columns = {"id": "call.id", "text": "said", "speaker": "role", "start": "from_ms"}
     assert read_calls(source, ReadOptions(columns, "turn")) == [
         {
             "id": "7",

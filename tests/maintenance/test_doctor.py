@@ -22,7 +22,6 @@ from hybrid_search.backends.server import mappings
 from hybrid_search.encoder import devices
 from hybrid_search.maintenance.doctor import Check, examine, machine
 from hybrid_search.maintenance.doctor.check import attempt
-from hybrid_search.maintenance.doctor.server import mapping_differences
 from hybrid_search.system import DISTRIBUTION
 from tests.helpers.cli import invoke_cli, run_cli
 from tests.helpers.installed_distribution import install_distribution, install_model_package
@@ -38,8 +37,7 @@ LOCAL_CHECKS = [
     "device",
     "model",
     "models",
-    "calibration",
-    "span prior",
+    "fitted parts",
     "encoder",
     "store",
     "index",
@@ -110,42 +108,19 @@ def test_the_model_and_the_distribution_that_offers_it_are_told(
     assert "distribution acme-models offers the model 'acme-small', but" in checks["models"].found
 
 
-def test_a_calibration_that_is_gone_changed_or_not_vouched_for_is_told(
-    sample_url: str, tmp_path: Path
-) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(encoder.SHIPPED, folder)
-    path, settings_path = folder / "calibration.json", folder / "encoder.json"
-    path.write_text('{"precisions": {"int8": {"slope": NaN}}}')
-    states = states_not_ok(run_checks(sample_url, model=folder))
-    assert (states["model"], states["calibration"]) == ("problem", "problem")
-    settings = json.loads(settings_path.read_text())
-    del settings["sha256"]["calibration.json"]
-    settings_path.write_text(json.dumps(settings))
-    path.unlink()
-    assert states_not_ok(run_checks(sample_url, model=folder)) == {"calibration": "warning"}
-    shutil.copy(encoder.SHIPPED / "calibration.json", path)
-    checks = run_checks(sample_url, model=folder)
-    assert states_not_ok(checks) == {"calibration": "warning"}
-    assert "go unseen" in checks["calibration"].found
-
-
-def test_a_span_prior_that_is_gone_or_not_vouched_for_is_told(
-    sample_url: str, tmp_path: Path
+@pytest.mark.parametrize("name", ["calibration.json", "boundaries.npz"])
+def test_a_fitted_part_that_is_not_vouched_for_is_told(
+    sample_url: str, tmp_path: Path, name: str
 ) -> None:
     folder = tmp_path / "model"
     shutil.copytree(encoder.SHIPPED, folder)
     settings = json.loads((folder / "encoder.json").read_text())
-    del settings["sha256"]["boundaries.npz"]
+    del settings["sha256"][name]
     (folder / "encoder.json").write_text(json.dumps(settings))
+    (folder / name).unlink()
     checks = run_checks(sample_url, model=folder)
-    assert states_not_ok(checks) == {"span prior": "warning"}
-    assert "encoder.json names no boundaries.npz" in checks["span prior"].found
-    without = tmp_path / "without"
-    shutil.copytree(folder, without, ignore=shutil.ignore_patterns("boundaries.npz"))
-    checks = run_checks(sample_url, model=without)
-    assert states_not_ok(checks) == {"span prior": "warning"}
-    assert "there is no boundaries.npz" in checks["span prior"].found
+    assert states_not_ok(checks) == {"fitted parts": "warning"}
+    assert f"has no SHA-256 of {name}:" in checks["fitted parts"].found
 
 
 def test_an_index_of_another_model_is_a_problem(tmp_path: Path) -> None:
@@ -330,25 +305,6 @@ def test_the_command_prints_a_line_for_each_and_says_by_its_status_whether_all_i
     )
 
 
-def test_fields_that_differ_are_named() -> None:
-    expected = {
-        "a": {"type": "keyword"},
-        "b": {"type": "text", "analyzer": "english"},
-        "c": {"properties": {"v": {"type": "knn_vector", "dimension": 8}}},
-    }
-    actual = {
-        "b": {"type": "text", "analyzer": "standard"},
-        "c": {"type": "nested", "properties": {"v": {"type": "knn_vector", "dimension": 4}}},
-    }
-    assert list(mapping_differences(expected, actual, "")) == [
-        "a is missing",
-        "b has analyzer 'standard' and not 'english'",
-        "c has type 'nested' and not 'object'",
-        "c.v has dimension 4 and not 8",
-    ]
-    assert list(mapping_differences(expected, expected, "")) == []
-
-
 # on servers
 
 
@@ -359,9 +315,9 @@ def test_a_server_is_looked_at_from_its_version_to_its_index(place: RawIndex) ->
         *(["plugins"] if "plugins" in checks else []),
         "health",
         "privileges",
-        "mapping",
+        "index",
     ]
-    assert states_not_ok(checks).get("mapping") == "warning"  # there is none yet
+    assert states_not_ok(checks).get("index") == "warning"  # there is none yet
     assert (
         invoke_cli(
             "ingest", "--sample", "--index", place.index, "--url", place.url, "--device", "cpu"
@@ -372,22 +328,3 @@ def test_a_server_is_looked_at_from_its_version_to_its_index(place: RawIndex) ->
     assert {name: state for name, state in states_not_ok(checks).items() if name != "health"} == {}
     assert "no security" in checks["privileges"].found
     assert "100 documents" in checks["index"].found
-
-
-def test_a_mapping_that_was_changed_is_told(place: RawIndex) -> None:
-    place.ingest([{"id": "a", "text": "some words"}])
-    response = place.request_json("GET", f"/{place.index}/_mapping")
-    ((name, definition),) = response.items()
-    body = json.loads(json.dumps(definition["mappings"]))
-    body["properties"]["source_hash"] = {"type": "text"}
-    body["dynamic"] = "true"
-    place.request_json("DELETE", f"/{name}")
-    settings = {"index.knn": True} if "knn_vector" in str(body) else {}
-    place.write_passage(
-        "PUT", f"/{name}", {"aliases": {place.index: {}}, "mappings": body, "settings": settings}
-    )
-    checks = run_checks(place.url, place.index)
-    assert states_not_ok(checks)["mapping"] == "problem"
-    assert "source_hash has type 'text' and not 'keyword'" in checks["mapping"].found
-    assert "dynamic is not strict" in checks["mapping"].found
-    assert "'tiny-fingerprint'" in checks["index"].found

@@ -302,15 +302,6 @@ def test_a_changed_text_is_found(
     assert not re.search(r"word\d|turn\d|ord\d", found), "it quotes the document"
 
 
-def test_a_number_of_windows_that_the_codes_do_not_have_is_found(store: EmbeddedBackend) -> None:
-    fill_index(store, [{"id": "w", "text": " ".join(f"w{number}" for number in range(60))}])
-    change_record("w", 0, spans=13)
-    assert verify_store(store).is_sound
-    (finding,) = verify_store(store, full=True).findings
-    # 60 words in windows of 5, end to end
-    assert finding.found == "it has 13 covering windows, and its codes give 12"
-
-
 def test_a_lost_file_of_codes_is_told_for_each_of_its_passages(store: EmbeddedBackend) -> None:
     for path in STORE.rglob("*.codes"):
         path.unlink()

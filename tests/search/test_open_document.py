@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hybrid_search.backends.types import Fault, FaultKind, PassageContent
 from hybrid_search.client import Client
 from hybrid_search.errors import DocumentMissingError, UsageError
-from hybrid_search.search.open_document import score_words
+from hybrid_search.search.open_document import join_contents, score_words
 
 WORDS_OF_A_LONG_TURN = 400
 """More than a passage can have: the turn is cut into three pieces that overlap."""
@@ -104,6 +105,18 @@ def test_spans_of_a_document_do_not_overlap_and_are_sorted(filled_client: Client
     assert scores == sorted(scores, reverse=True)
     places = sorted((span.start, span.end) for span in spans)
     assert all(end <= start for (_, end), (start, _) in pairwise(places))
+
+
+def test_the_warning_of_a_damaged_passage_names_what_mends_its_kind_of_damage() -> None:
+    def warn(kind: FaultKind) -> str:
+        damaged = PassageContent(0, "", "[]", "{}", Fault(kind, "it is damaged"))
+        _, (warning,) = join_contents("calls", "a b", {0: damaged})
+        return warning
+
+    assert warn("codes").endswith("To mend this: hybrid-search verify --index calls --repair")
+    assert warn("text").endswith(
+        "To mend this: ingest again after hybrid-search delete --index calls -- 'a b'"
+    )
 
 
 def test_an_unknown_document_is_an_error_that_names_it(filled_client: Client) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect
-from hybrid_search.backends.base import RemoteBackend
 from hybrid_search.client import Client
 
 DOCUMENTS = [
@@ -17,12 +16,7 @@ DOCUMENTS = [
     {"id": "refund", "city": "Bonn", "text": "A refund was promised; the refund never came."},
     {"id": "card", "city": "Ulm", "text": "My card was stolen on the train, block it."},
 ]
-HEAD = {"read_head": 1}
-"""Asked by the first query of a backend that remembers it, and by every query of the others."""
-
-PLAIN = {"find_candidates": 1, "complete_candidates": 1, "fetch_contents": 1}
-
-WITHOUT_REQUEST = {"recall_head", "is_remembered", "take_place"}
+PLAIN = {"answer_by_head": 1, "find": 1, "fetch_contents": 1}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +38,7 @@ class CountingBackend:
         method = getattr(self._backend, name)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            self.calls[name] += name not in WITHOUT_REQUEST
+            self.calls[name] += 1
             return method(*args, **kwargs)
 
         return call
@@ -68,12 +62,12 @@ class CountingBackend:
             {"highlight": True, "sort": "city", "facets": "city", "facets_over": "matches"},
             {"find_highlights": 1, "count_facets": 1},
         ),
-        (["money", "card"], {}, {"find_candidates": 1, "complete_candidates": 1}),
-        (["money"], {"feedback": 10}, {"find_candidates": 1, "complete_candidates": 1}),
+        (["money", "card"], {}, {"find": 1}),
+        (["money"], {"feedback": 10}, {"find": 1}),
         (
             ["money", "card"],
             {"highlight": True},
-            {"find_candidates": 1, "complete_candidates": 1, "find_highlights": 2},
+            {"find": 1, "find_highlights": 2},
         ),
     ],
 )
@@ -85,11 +79,8 @@ def test_a_query_calls_its_backend_so_often(
     extra: dict[str, int],
 ) -> None:
     expected = filled_client.query(phrases, **options)
-    remembers_head = isinstance(filled_client.backend, RemoteBackend)
     backend = CountingBackend(filled_client.backend)
     monkeypatch.setattr(filled_client, "backend", backend)
     result = filled_client.query(phrases, **options)
     assert [hit.to_dict() for hit in result] == [hit.to_dict() for hit in expected]
-    head = {} if remembers_head else HEAD
-    calls = Counter(PLAIN) + Counter(extra) + Counter(head)
-    assert +backend.calls == calls
+    assert backend.calls == Counter(PLAIN) + Counter(extra)

@@ -84,6 +84,18 @@ def test_speakers_are_compared_exactly_and_an_unknown_one_is_answered_with_those
     assert "'agent', 'customer', 'supervisor'" in warning
 
 
+def test_where_words_alone_count_the_speakers_are_those_who_say_them(calls_client: Client) -> None:
+    """A speaker who says none of them is not said to be missing from the index."""
+    result = calls_client.query("xyzzy", speaker="customer", alpha=0)
+    assert (result.hits, result.total) == ([], 0)
+    (warning,) = result.plan["warnings"]
+    assert "no document has a word of 'xyzzy'" in warning
+    result = calls_client.query("Monday", speaker="customer", alpha=0)
+    (warning,) = result.plan["warnings"]
+    assert "no speaker of the nearest passages is called 'customer'" in warning
+    assert warning.endswith("their speakers are 'supervisor'")
+
+
 def test_a_speaker_goes_along_with_conditions_facets_and_several_phrases(
     calls_client: Client,
 ) -> None:

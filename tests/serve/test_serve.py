@@ -162,8 +162,7 @@ def test_health_metrics_and_description_are_there(service: RunningService) -> No
 def test_the_description_has_the_parameters_and_defaults_of_python(
     service: RunningService,
 ) -> None:
-    paths = service.get("/openapi.json").json["paths"]
-    body = paths["/v1/query"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    body = service.get("/openapi.json").json["components"]["schemas"]["Query"]
     defaults = {
         item.public_name: json.loads(json.dumps(item.default)) for item in PARAMETERS.values()
     }
@@ -224,7 +223,9 @@ def test_an_answer_says_how_many_hits_are_likely(service: RunningService) -> Non
     by_cosine = service.post("/v1/query", {**nothing, "spans_by": "cosine"}).json
     assert (by_cosine["likely"], by_cosine["hits"][0]["probability"]) == (None, None)
     schema = service.get("/openapi.json").json["components"]["schemas"]["Result"]
-    assert schema["properties"]["likely"]["type"] == ["integer", "null"]
+    described = schema["properties"]["likely"]
+    assert described["type"] == ["integer", "null"]
+    assert f"at least {LIKELY}:" in described["description"]
 
 
 def test_an_answer_to_a_span_is_a_judgment_in_the_file(

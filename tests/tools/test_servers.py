@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from tests.helpers import live_servers
 from tools.servers import __main__ as launcher
 from tools.servers import guard, jdk

@@ -1,6 +1,6 @@
 """The embedded backend: indexes in a folder, without a server.
 
-In come encoded passages and requests, out come candidates with scores and word codes. tantivy keeps
+In come encoded passages and requests, out come passages with scores and word codes. tantivy keeps
 what an index says of its passages: terms, metadata, contents. Their codes lie in files beside it,
 written and synced before the commit that has their passages. Words are listed by what their codes
 say of their direction: so a query reads few of them to propose passages for the span leg, whose
@@ -12,7 +12,6 @@ all such files), `word_search` (how words and spans are compared), `near_passage
 are worth exact scores), `facts` (metadata as terms, conditions as queries), `record` (a passage in
 tantivy), `record_reader` (a commit of tantivy, searched), `head` and `versions` (what an index is,
 and where), `snapshot` (a commit with its codes), `turns` and `snapshots` (the latest of each index,
-for many threads), `exact_scores`, `writer`, `salvage` and `next_version` (an index replaced, as far
-as it can be read), `file_check`, `scan` (passages with their faults), and `backend`, which puts
-them together.
+for many threads), `exact_scores`, `writer`, `next_version` (an index replaced), `scan` (passages
+with their faults), and `backend`, which puts them together.
 """

@@ -5,29 +5,30 @@ Many processes may read while one writes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import tantivy
 
 from hybrid_search.backends import index_names
+from hybrid_search.backends.base import Backend, T, refuse_options, refuse_times
 from hybrid_search.backends.embedded import exact_scores, facts, head, near_passages, record, scan
 from hybrid_search.backends.embedded.failures import translate_errors
-from hybrid_search.backends.embedded.file_check import find_file_faults
 from hybrid_search.backends.embedded.head import Head
 from hybrid_search.backends.embedded.next_version import NextVersion
 from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.snapshot import Snapshot
 from hybrid_search.backends.embedded.snapshots import Snapshots
+from hybrid_search.backends.embedded.turns import Turns
 from hybrid_search.backends.embedded.versions import create_version, remove_index
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import (
     FACETS,
-    Candidates,
-    Fault,
+    Found,
     IndexInfo,
     IndexSpec,
     Key,
@@ -35,17 +36,18 @@ from hybrid_search.backends.types import (
     PassageContent,
     Position,
     Request,
-    Salvage,
     ScannedPassage,
     StoredPassage,
     check_spec,
 )
+from hybrid_search.backends.types import Head as IndexHead
 from hybrid_search.backends.window import choose_window
-from hybrid_search.errors import IndexMissingError, IndexStoreError, UsageError
+from hybrid_search.errors import IndexMissingError, IndexStoreError
 from hybrid_search.private_files import FOLDER_MODE, create_folder
+from hybrid_search.system import available_cores
+from hybrid_search.text.best_passages import BestPassages
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.name_lists import list_names
-from hybrid_search.text.stems import find_matches
 from hybrid_search.text.word_codes import UNREADABLE
 
 EXACT_PASSAGES = 2000
@@ -54,20 +56,11 @@ EXACT_PASSAGES = 2000
 That takes about 0.05 s, and no passage can be missed.
 """
 
-SUFFIX, EARLIER_SUFFIX = ".index", ".sqlite"
-"""Of the folder of an index, and of the file that an index was before there were folders."""
+SUFFIX = ".index"
+"""Of the folder of an index."""
 
 
-def check_options(options: Mapping[str, str]) -> None:
-    """Raise UsageError if there are any options: only servers have them."""
-    if options:
-        raise UsageError(
-            f"an embedded index has no {', '.join(options)}: "
-            "that is for an index on a server (--url opensearch+https://...)"
-        )
-
-
-class EmbeddedBackend:
+class EmbeddedBackend(Backend):
     """Indexes in `folder`, each in NAME.index/.
 
     Safe to use from several threads, which read side by side.
@@ -76,11 +69,11 @@ class EmbeddedBackend:
     def __init__(self, folder: Path) -> None:
         if folder.is_file():
             raise IndexStoreError(
-                f"{folder} is a file, and indexes lie in a folder: use another folder. If it is an "
-                "index of an earlier version, ingest again"
+                f"{folder} is a file, and indexes lie in a folder: use another folder"
             )
         self._folder = folder
         self._snapshots = Snapshots()
+        self._turns = Turns(available_cores())
 
     def writer(self, index: str, spec: IndexSpec) -> EmbeddedWriter:
         """Open `index` for writing; one that does not exist stays if a document is written."""
@@ -111,7 +104,7 @@ class EmbeddedBackend:
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         """Create an empty `index`, unless it exists; options are an error, as only servers have."""
-        check_options(options)
+        refuse_options(options)
         with self._open_writer(index, spec, keeps_empty=True):
             pass
 
@@ -122,7 +115,7 @@ class EmbeddedBackend:
 
         Raises IndexMissingError if the index does not exist, IndexBusyError if it is being written.
         """
-        check_options(options)
+        refuse_options(options)
         path = self._path(index)
         self._check_exists(index)
         with translate_errors(path):
@@ -130,7 +123,7 @@ class EmbeddedBackend:
 
     def read_head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
         """Return the spec of `index` and its metadata fields (dotted name -> type)."""
-        with self._read(index, begins_query=False) as snapshot:
+        with self._read(index) as snapshot:
             return snapshot.head.spec, dict(snapshot.fields)
 
     def describe_index(self, index: str) -> IndexInfo:
@@ -154,18 +147,19 @@ class EmbeddedBackend:
     def iterate_passages(self, index: str, *, full: bool = False) -> Iterator[ListedPassage]:
         """Yield every passage, from a snapshot of the index."""
         with self._read(index) as snapshot:
-            pass
-        with translate_errors(self._path(index)):
             yield from scan.iterate_passages(snapshot, full=full)
 
-    def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
+    def scan_codes(
+        self, index: str, after: Position = None, written_since: datetime | None = None
+    ) -> Iterator[ScannedPassage]:
         """Yield every passage with its word codes, in the order in which they were written.
 
         A passage that is written meanwhile comes behind all others.
         """
+        refuse_times(written_since)
         passage = 0 if after is None else int(after)
         while True:
-            with self._read(index, begins_query=False) as snapshot:
+            with self._read(index) as snapshot:
                 page = scan.read_page(snapshot, passage, index)
             yield from page
             if not page:
@@ -174,77 +168,44 @@ class EmbeddedBackend:
 
     def count_commits(self, index: str) -> tuple[str, int]:
         """Return the identity of an index, and a number that grows with each commit."""
-        with self._read(index, begins_query=False) as snapshot:
+        with self._read(index) as snapshot:
             return snapshot.head.identity, snapshot.records.stamp
-
-    def find_file_faults(self, index: str, *, full: bool = False) -> list[Fault]:
-        """Return what is wrong with the files of `index` as a whole; `full` reads all again."""
-        path = self._path(index)
-        self._check_exists(index)
-        with translate_errors(path):
-            return find_file_faults(path, full=full)
-
-    def salvage(self, index: str) -> Salvage:
-        """Put a copy of what can be read of `index` in its place, and return what became of it."""
-        path = self._path(index)
-        current = head.read_head(path)
-        self._check_exists(index)
-        assert current is not None  # noqa: S101 (an index that exists has a head)
-        new_version = self.create_next_version(index, current.spec, {})
-        try:
-            copied = new_version.salvage()
-            new_version.publish(keep=False)
-        except BaseException:
-            new_version.discard()
-            raise
-        return copied
 
     def list_passages(self, index: str, document_id: str) -> list[Key]:
         """Return the passages of a document in their order."""
-        with self._read(index, begins_query=False) as snapshot:
+        with self._read(index) as snapshot:
             query = snapshot.records.match_any(record.ID, [document_id])
             return list(snapshot.records.list_numbers(record.PASSAGE, query).tolist())
 
-    def take_place(self) -> AbstractContextManager[None]:
-        """Compute no more queries at once than there are cores, see `LocalBackend`."""
-        return self._snapshots.queries.take(begins_query=True)
+    def answer_by_head(self, index: str, answer: Callable[[IndexHead], T]) -> T:
+        """Return the answer to a query; no more are computed at once than there are cores."""
+        with self._turns.take():
+            return answer(self.read_head(index))
 
-    def find_candidates(self, index: str, request: Request) -> Candidates:
-        """Return the best passages of each leg.
+    def find(self, index: str, request: Request) -> Found:
+        """Return the best passages of both legs.
 
         tantivy computes BM25. The nearest words propose passages for the span leg, or all are
         scored if there are few, or a filter leaves few.
         """
         with self._read(index) as snapshot:
-            lexical = _find_by_words(snapshot, request) if request.lexical else {}
-            if not request.semantic:
-                return Candidates(lexical)
-            return _find_by_spans(snapshot, request, lexical)
+            scores = _find_by_words(snapshot, request) if request.lexical else {}
+            best, method = BestPassages(), "not asked"
+            if request.semantic:
+                best, method = _find_by_spans(snapshot, request, list(scores))
+            keys = list(dict.fromkeys([*scores, *best.codes, *best.damaged]))
+            return Found(_read_passages(snapshot, request, keys, scores, best), method)
 
-    def complete_candidates(
-        self,
-        index: str,
-        request: Request,
-        keys: Sequence[Key],
-        candidates: Candidates | None = None,
+    def read_passages(
+        self, index: str, request: Request, keys: Sequence[Key]
     ) -> list[StoredPassage]:
         """Return the passages of `keys` that still exist, with BM25 scores and word codes."""
-        scores = dict(candidates.lexical) if candidates else {}
-        codes = candidates.all_codes if candidates else {}
-        with self._read(index, begins_query=False) as snapshot:
-            if unscored := [key for key in keys if key not in scores]:
-                scores |= snapshot.score_passages(request.phrase, unscored)
-            if unread := [key for key in keys if key not in codes]:
-                codes |= snapshot.read_codes(unread, with_turns=bool(request.speakers))
-            places = snapshot.find_places(keys)
-        return [
-            StoredPassage(key, *place, scores.get(key, 0.0), codes.get(key, UNREADABLE))
-            for key, place in places.items()
-        ]
+        with self._read(index) as snapshot:
+            return _read_passages(snapshot, request, keys, {}, BestPassages())
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
-        with self._read(index, begins_query=False) as snapshot:
+        with self._read(index) as snapshot:
             return {
                 key: found.content
                 if found
@@ -252,22 +213,11 @@ class EmbeddedBackend:
                 for key, found in snapshot.records.read_records(keys).items()
             }
 
-    def find_highlights(
-        self, index: str, request: Request, keys: Sequence[Key]
-    ) -> dict[Key, list[tuple[int, int]]]:
-        """Return start and end of the matching words of each passage that has any."""
-        with self._read(index, begins_query=False) as snapshot:
-            records = snapshot.records.read_records(keys)
-        ranges = {
-            key: find_matches(found.text, request.phrase) for key, found in records.items() if found
-        }
-        return {key: found for key, found in ranges.items() if found}
-
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
-        with self._read(index, begins_query=False) as snapshot:
+        with self._read(index) as snapshot:
             records = snapshot.records
             within = snapshot.match_request(request)
             phrase = records.match_phrase(request.phrase)
@@ -301,34 +251,21 @@ class EmbeddedBackend:
         self._snapshots.close()
 
     @contextmanager
-    def _read(self, index: str, *, begins_query: bool = True) -> Iterator[Snapshot]:
+    def _read(self, index: str) -> Iterator[Snapshot]:
         self._check_exists(index)
-        with self._snapshots.lend(self._path(index), begins_query=begins_query) as snapshot:
-            yield snapshot
+        path = self._path(index)
+        with translate_errors(path):
+            yield self._snapshots.open(path)
 
     def _check_exists(self, index: str) -> None:
         path = self._path(index)
         with translate_errors(path):
             exists = (path / head.NAME).exists()
         if not exists:
-            self._check_is_not_earlier(index)
             existing = list_names(self.list_indexes(), index)
             raise IndexMissingError(
                 f"there is no index {index!r} in {self._folder} (indexes there: {existing}). "
                 f"Create it: hybrid-search ingest FILE --index {index}"
-            )
-
-    def _check_is_not_earlier(self, index: str) -> None:
-        """Look for an index that an earlier version wrote; its file stays where it is.
-
-        Raises:
-            IndexStoreError: If there is one.
-        """
-        earlier = self._path(index).with_suffix(EARLIER_SUFFIX)
-        if earlier.is_file():
-            raise IndexStoreError(
-                f"{earlier} is an index of an earlier version, which this one does not read: "
-                "ingest again, which makes a folder beside it, and remove the file"
             )
 
     def _path(self, index: str) -> Path:
@@ -348,30 +285,40 @@ def _find_by_words(snapshot: Snapshot, request: Request) -> dict[Key, float]:
 
 
 def _find_by_spans(
-    snapshot: Snapshot, request: Request, lexical: Mapping[Key, float]
-) -> Candidates:
-    """Return the passages of both legs, those of the span leg with their codes.
+    snapshot: Snapshot, request: Request, by_words: Sequence[Key]
+) -> tuple[BestPassages, str]:
+    """Return the passages of the span leg, and how they were found, in words.
 
     The passages of the BM25 leg are scored with the nearest, since a query needs their cosines
     anyway.
     """
-    by_words: Collection[Key] = list(lexical)
     allowed = snapshot.find_allowed(request)
     few, method = _find_few(snapshot, request, allowed)
     if few is not None:
-        best = exact_scores.score(snapshot, request, few, by_words)
-    else:
-        best = exact_scores.score_nearest(snapshot, request, allowed, by_words)
-    lost = snapshot.lost if few is None else ()
-    return Candidates(
-        lexical,
-        best.codes,
-        method,
-        codes=best.others,
-        damaged=list(dict.fromkeys([*best.damaged, *map(int, lost)])),
-        warnings=list(snapshot.warnings),
-        cosines=best.cosines,
-    )
+        return exact_scores.score(snapshot, request, few, by_words), method
+    best = exact_scores.score_nearest(snapshot, request, allowed, by_words)
+    return replace(best, damaged=[*best.damaged, *snapshot.lost.tolist()]), method
+
+
+def _read_passages(
+    snapshot: Snapshot,
+    request: Request,
+    keys: Sequence[Key],
+    scores: Mapping[Key, float],
+    best: BestPassages,
+) -> list[StoredPassage]:
+    """Return the passages of `keys` that exist; what a leg has found of them is not read again."""
+    unscored = [key for key in keys if key not in scores]
+    scores = {**scores, **snapshot.score_passages(request.phrase, unscored)}
+    codes = {**best.codes, **best.others}
+    unread = [key for key in keys if key not in codes]
+    codes |= snapshot.read_codes(unread, with_turns=bool(request.speakers))
+    return [
+        StoredPassage(
+            key, *place, scores.get(key, 0.0), codes.get(key, UNREADABLE), best.cosines.get(key)
+        )
+        for key, place in snapshot.find_places(keys).items()
+    ]
 
 
 def _find_few(

@@ -1,8 +1,8 @@
 """A file of codes: the word codes of the passages of one commit, or of many, and lists of words.
 
 Its name tells the range of passages that it is for, `FIRST-LAST.codes`. Word codes have a checksum
-for each passage, which is compared when they are read as a whole; the arrays have theirs, compared
-when it is opened, and the lists when they are first needed.
+for each passage, which is compared when they are read as a whole; the arrays and the lists have
+theirs, compared when it is opened.
 """
 
 from __future__ import annotations
@@ -132,6 +132,7 @@ class CodesFile:
         documents: The document of each, int64 ``[passages]``.
         starts: Where the word codes of each begin, in bytes, int64 ``[passages]``.
         ends: Where they end.
+        lists: The lists of its words.
 
     Raises:
         DamagedFileError: If it is not one that was written for the index with this identity.
@@ -148,6 +149,8 @@ class CodesFile:
         self.ends: Numbers = self._sealed.read("ends")
         self.starts: Numbers = np.append(0, self.ends)[:-1]
         self._checksums: NDArray[np.uint32] = self._sealed.read("checksums")
+        keys, counts, places = map(self._sealed.read, ("lists", "list counts", "list words"))
+        self.lists = WordLists.from_arrays(keys, counts.astype(np.int64), places)
         self._sound: set[int] = set()
 
     @classmethod
@@ -169,11 +172,8 @@ class CodesFile:
 
     @cached_property
     def ids(self) -> dict[int, str]:
-        """The id of each document by its number; empty where they cannot be read."""
-        try:
-            names = json.loads(self._sealed.read("ids").tobytes())
-        except (DamagedFileError, ValueError):
-            return {}
+        """The id of each document by its number."""
+        names = json.loads(self._sealed.read("ids").tobytes())
         return {int(document): name for document, name in names.items()}
 
     def read(self, passage: int) -> bytes | None:
@@ -191,22 +191,6 @@ class CodesFile:
             self._sound.add(passage)
         return data
 
-    def read_lists(self) -> WordLists:
-        """Return the lists of its words, mapped into memory.
-
-        DamagedFileError is raised if they are not those that were written.
-        """
-        keys, counts, places = (
-            self._sealed.read(name) for name in ("lists", "list counts", "list words")
-        )
-        return WordLists.from_arrays(keys, counts.astype(np.int64), places)
-
-    def list_again(self) -> WordLists:
-        """Return the lists of its words, made from those word codes that are sound."""
-        starts = zip(self.passages.tolist(), self.starts.tolist(), strict=True)
-        placed = [place_words(self.read(passage) or b"", start) for passage, start in starts]
-        return WordLists.from_words([keys for keys, _ in placed], [places for _, places in placed])
-
 
 def merge(files: Sequence[CodesFile], alive: Numbers, folder: Path, identity: str) -> Path | None:
     """Copy the passages that are alive of neighbouring files into one in `folder`.
@@ -223,8 +207,7 @@ def merge(files: Sequence[CodesFile], alive: Numbers, folder: Path, identity: st
             passages, documents = file.passages[is_alive], file.documents[is_alive]
             numbers = zip(passages.tolist(), documents.tolist(), strict=True)
             for passage, document in numbers:
-                name = file.ids.get(document, "")
-                builder.add(passage, document, name, file.read(passage) or b"")
+                builder.add(passage, document, file.ids[document], file.read(passage) or b"")
         if not len(builder):
             return None
         return builder.seal(folder, files[0].first, files[-1].last)

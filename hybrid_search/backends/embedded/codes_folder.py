@@ -17,7 +17,6 @@ import numpy as np
 from hybrid_search.backends.embedded import codes_file
 from hybrid_search.backends.embedded.codes_file import UNFINISHED, CodesFile, merge, range_of
 from hybrid_search.backends.embedded.passage_documents import Numbers
-from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 
 _log = logging.getLogger(__name__)
 
@@ -80,19 +79,6 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except PermissionError:
         _log.debug("%s is still open somewhere", path)
-
-
-def mend(folder: Path, alive: Numbers, identity: str) -> None:
-    """Write files again whose lists of words are damaged; they are made of the word codes."""
-    for path in list_files(folder):
-        file = CodesFile.open_or_none(path, identity)
-        if file is None:
-            continue  # `verify` tells of which passages
-        try:
-            file.read_lists()
-        except DamagedFileError as error:
-            _log.warning("%s: made again from the word codes", error)
-            _replace(folder, [file], alive, identity)
 
 
 def compact(folder: Path, alive: Numbers, identity: str) -> None:

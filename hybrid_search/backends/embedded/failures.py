@@ -16,18 +16,10 @@ from hybrid_search.errors import (
 
 
 def describe_damage(path: Path, why: str) -> str:
-    """Return the message about a damaged index of which something may be saved."""
+    """Return the message about a damaged index, which only its source can make again."""
     return (
-        f"{path} is damaged ({why}): hybrid-search verify --index {path.stem} --repair saves what "
-        "can be read. Or restore it from a backup, or delete it and ingest again"
-    )
-
-
-def describe_unreadable(path: Path, why: str) -> str:
-    """Return the message about a damaged index of which nothing can be saved."""
-    return (
-        f"{path} is damaged, and nothing of it can be saved ({why}): restore it from a backup, or "
-        f"ingest again after hybrid-search delete --index {path.stem} --yes"
+        f"{path} is damaged ({why}): restore it from a backup, or ingest again after "
+        f"hybrid-search delete --index {path.stem} --yes"
     )
 
 

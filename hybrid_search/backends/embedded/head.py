@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from hybrid_search.backends.crc import crc32
-from hybrid_search.backends.embedded.failures import describe_unreadable
+from hybrid_search.backends.embedded.failures import describe_damage
 from hybrid_search.backends.embedded.sealed_file import sync_folder
 from hybrid_search.backends.types import SCHEMA, IndexSpec
 from hybrid_search.errors import DamagedIndexError, IndexStoreError
@@ -23,7 +23,7 @@ from hybrid_search.private_files import create_file, read_plain_file
 from hybrid_search.text import window_policy
 
 NAME, UNFINISHED = "head.json", "head.tmp"
-FORMAT = 2
+FORMAT = 3
 """Version of the files of an index."""
 
 LARGEST = 1 << 16
@@ -82,7 +82,7 @@ def read_head(folder: Path) -> Head | None:
         head = _build(values) if formats == (FORMAT, SCHEMA) else None
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         why = f"its record of the model and policy cannot be read: {error}"
-        raise DamagedIndexError(describe_unreadable(folder, why)) from error
+        raise DamagedIndexError(describe_damage(folder, why)) from error
     if head is None:
         raise IndexStoreError(
             f"{folder} has format {formats[0]}.{formats[1]}, and this version of the program reads "

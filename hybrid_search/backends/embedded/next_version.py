@@ -6,40 +6,25 @@ may write meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import tantivy
-
-from hybrid_search.backends.base import Writer
-from hybrid_search.backends.embedded import codes_folder, record, salvage
-from hybrid_search.backends.embedded.codes_file import CodesFile, merge
+from hybrid_search.backends.base import IndexVersion, Writer
 from hybrid_search.backends.embedded.failures import translate_errors
 from hybrid_search.backends.embedded.head import Head, read_head
-from hybrid_search.backends.embedded.passage_documents import Numbers
-from hybrid_search.backends.embedded.record import Record
 from hybrid_search.backends.embedded.snapshot import Snapshot
 from hybrid_search.backends.embedded.versions import (
-    CODES,
-    RECORDS,
-    copy_meta,
     create_version,
     remove_version,
     sweep_versions,
 )
-from hybrid_search.backends.embedded.writer import HEAP_BYTES, EmbeddedWriter
+from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.embedded.writer_lock import WriterLock
-from hybrid_search.backends.types import IndexSpec, Salvage, check_spec
+from hybrid_search.backends.types import IndexSpec, check_spec
 from hybrid_search.errors import IndexMissingError, IndexStoreError
-from hybrid_search.text import window_policy, word_codes
-
-PAGE_PASSAGES = 256
-"""Records that are read at once."""
+from hybrid_search.text import window_policy
 
 
-class NextVersion:
+class NextVersion(IndexVersion):
     """A new version of the index in `folder`; it takes over `lock`, and releases it at the end."""
 
     keeps_old = False
@@ -63,62 +48,6 @@ class NextVersion:
         """Return a writer of the new version; raises ModelError if that is for another spec."""
         check_spec(index, self._new.spec, spec)
         return EmbeddedWriter(self._folder, self._new, None, keeps_empty=True)
-
-    def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
-        """Copy every passage with its codes, under its number.
-
-        What was deleted is left behind. Raises ModelError if the new version is for another model.
-
-        Args:
-            rehash: Turns a document's source hash into its hash under the new spec.
-            report: Is called with the number of passages copied so far.
-        """
-        spec = self._new.spec
-        check_spec(self._folder.stem, replace(self._old.spec, policy=spec.policy), spec)
-        with translate_errors(self._folder):
-            old = Snapshot(self._folder, self._old)
-            is_cut_anew = self._old.spec.policy != spec.policy
-
-            def renew(found: Record) -> Record:
-                spans = self._count_spans(old, found) if is_cut_anew else found.spans
-                return replace(found, source_hash=rehash(found.source_hash, spec), spans=spans)
-
-            self._write_records(map(renew, _iterate_records(old)))
-            self._copy_codes(old.files, old.documents.passages)
-        report(len(old))
-
-    def _count_spans(self, old: Snapshot, found: Record) -> int:
-        tokens = old.read_codes([found.passage]).get(found.passage, word_codes.UNREADABLE)
-        return len(window_policy.window_bounds(tokens.counts, self._new.spec.policy))
-
-    def _write_records(self, records: Iterable[Record]) -> None:
-        folder = self._new.version_folder(self._folder) / RECORDS
-        writer = tantivy.Index.open(str(folder)).writer(HEAP_BYTES, 1)
-        for found in records:
-            writer.add_document(record.to_document(found))
-        writer.commit()
-        writer.wait_merging_threads()
-        copy_meta(folder.parent)
-
-    def _copy_codes(self, files: Iterable[CodesFile], passages: Numbers) -> None:
-        target = self._new.version_folder(self._folder) / CODES
-        for file in files:
-            merge([file], passages, target, self._new.identity)
-
-    def salvage(self) -> Salvage:
-        """Copy the documents that can be read of a damaged index, and return what became of it."""
-        with translate_errors(self._folder):
-            version = self._old.version_folder(self._folder)
-            opened = (
-                CodesFile.open_or_none(path, self._old.identity)
-                for path in codes_folder.list_files(version / CODES)
-            )
-            files = [file for file in opened if file is not None]
-            found = salvage.read_documents(version, files)
-            self._write_records(found.records)
-            passages = np.array([item.passage for item in found.records], np.int64)
-            self._copy_codes(files, np.sort(passages))
-        return Salvage(found.documents, found.lost_ids, found.unnamed)
 
     def check(self, expected_documents: int) -> None:
         """Check that the new version holds this many documents, each with all its passages.
@@ -152,11 +81,3 @@ class NextVersion:
     def _close(self) -> None:
         self._is_open = False
         self._lock.release()
-
-
-def _iterate_records(old: Snapshot) -> Iterator[Record]:
-    """Yield all sound records, in the order of passages."""
-    passages = old.documents.passages.tolist()
-    for start in range(0, len(passages), PAGE_PASSAGES):
-        records = old.records.read_records(passages[start : start + PAGE_PASSAGES])
-        yield from (found for found in records.values() if found is not None)

@@ -21,6 +21,7 @@ from hybrid_search.backends.crc import crc32
 from hybrid_search.backends.embedded import facts, record
 from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.record import Record
+from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.text.filters import Scalar, widen
 from hybrid_search.text.stems import count_stems
 
@@ -44,10 +45,6 @@ _checked: set[tuple[object, ...]] = set()
 """Files whose checksum this process has compared, by what changes with their content."""
 
 
-class DamagedRecordsError(Exception):
-    """A file of tantivy is not the one that was written; the message says why."""
-
-
 class RecordReader:
     """One commit of the records in `folder`; later ones are not seen.
 
@@ -57,7 +54,7 @@ class RecordReader:
         stamp: The number of the commit, which grows with each.
 
     Raises:
-        DamagedRecordsError: If a file is damaged.
+        DamagedFileError: If a file is damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -66,7 +63,7 @@ class RecordReader:
             try:
                 check_files(folder, data)
                 self.index, self.searcher = _open(folder, data)
-            except (DamagedRecordsError, ValueError):
+            except (DamagedFileError, ValueError):
                 if read_meta(folder) == data:
                     raise
                 continue  # a writer has merged segments meanwhile
@@ -215,21 +212,21 @@ def read_meta(folder: Path) -> dict[str, Any]:
     """Return tantivy's list of segments, if it is one of ours.
 
     Raises:
-        DamagedRecordsError: If it is not.
+        DamagedFileError: If it is not.
     """
     path = folder / META
     if path.exists() and not path.is_file():  # a pipe would wait for its writer
-        raise DamagedRecordsError(f"{path} is not a plain file")
+        raise DamagedFileError(f"{path} is not a plain file")
     try:
         meta: dict[str, Any] = json.loads(path.read_bytes())
         is_ours = meta["index_settings"] == SETTINGS and type(meta["opstamp"]) is int
         is_ours = is_ours and all(map(_is_segment, meta["segments"]))
     except FileNotFoundError as error:
-        raise DamagedRecordsError(f"{path} is missing") from error
+        raise DamagedFileError(f"{path} is missing") from error
     except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise DamagedRecordsError(f"{path} is not the one that was written: {error}") from error
+        raise DamagedFileError(f"{path} is not the one that was written: {error}") from error
     if not is_ours:
-        raise DamagedRecordsError(f"{path} is not the one that was written")
+        raise DamagedFileError(f"{path} is not the one that was written")
     return meta
 
 
@@ -253,23 +250,23 @@ def list_segment_files(segment: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}.{segment['deletes']['opstamp']}.del"
 
 
-def check_files(folder: Path, meta: Mapping[str, Any], *, again: bool = False) -> None:
-    """Compare each file with its checksum, unless this process has; with `again` in any case.
+def check_files(folder: Path, meta: Mapping[str, Any]) -> None:
+    """Compare each file with its checksum, unless this process has.
 
     Raises:
-        DamagedRecordsError: If one is not the file that was written, or is missing.
+        DamagedFileError: If one is not the file that was written, or is missing.
     """
     for name in list_files(meta):
         path = folder / name
         try:
             status = path.stat()
             identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-            if again or identity not in _checked:
+            if identity not in _checked:
                 if not path.is_file() or not _is_sound(path.read_bytes()):
-                    raise DamagedRecordsError(f"{path} is not the file that was written")
+                    raise DamagedFileError(f"{path} is not the file that was written")
                 _checked.add(identity)
         except FileNotFoundError as error:
-            raise DamagedRecordsError(f"{path} is missing") from error
+            raise DamagedFileError(f"{path} is missing") from error
 
 
 def _is_sound(data: bytes) -> bool:
@@ -296,7 +293,7 @@ def _open(folder: Path, meta: Mapping[str, Any]) -> tuple[tantivy.Index, tantivy
             raise
         index, searcher = open_view(folder, meta)
     if index.schema != record.build_schema():
-        raise DamagedRecordsError(f"the schema in {folder / META} is not the one that was written")
+        raise DamagedFileError(f"the schema in {folder / META} is not the one that was written")
     return index, searcher
 
 

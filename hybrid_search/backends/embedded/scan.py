@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid_search.backends.codes_fault import find_codes_fault
-from hybrid_search.backends.embedded.codes_file import CodesFile, place_words
-from hybrid_search.backends.embedded.record import CHANGED_CONTENT, Record
-from hybrid_search.backends.embedded.sealed_file import DamagedFileError
+from hybrid_search.backends.embedded.record import CHANGED_CONTENT
 from hybrid_search.backends.embedded.snapshot import Snapshot
-from hybrid_search.backends.embedded.word_lists import Places
 from hybrid_search.backends.types import DamagedRowError, Fault, ListedPassage, ScannedPassage
 from hybrid_search.text import word_codes
-from hybrid_search.text.types import WordCodes
-from hybrid_search.text.window_policy import window_bounds
 
 PAGE_PASSAGES = 256
 """Passages that are read at once: 6 MB of word codes."""
@@ -50,9 +44,8 @@ def read_page(snapshot: Snapshot, after: int, index: str) -> list[ScannedPassage
 def iterate_passages(snapshot: Snapshot, *, full: bool) -> Iterator[ListedPassage]:
     """Yield all passages, those of a document one after the other.
 
-    With `full` all word codes are read, and the lists of words compared with them.
+    With `full` what word codes show of their own damage is looked for, too.
     """
-    stored_lists = _StoredLists(snapshot)
     passages = snapshot.documents.passages.tolist()
     for start in range(0, len(passages), PAGE_PASSAGES):
         page = passages[start : start + PAGE_PASSAGES]
@@ -63,7 +56,7 @@ def iterate_passages(snapshot: Snapshot, *, full: bool) -> Iterator[ListedPassag
             if record is None:
                 yield ListedPassage(passage, "", -1, 0, "", (CHANGED_CONTENT,))
                 continue
-            fault = _find_fault(snapshot, record, stored.get(passage), stored_lists, full)
+            fault = _find_fault(snapshot, passage, stored.get(passage), full)
             yield ListedPassage(
                 passage,
                 record.id,
@@ -74,57 +67,8 @@ def iterate_passages(snapshot: Snapshot, *, full: bool) -> Iterator[ListedPassag
             )
 
 
-def _find_fault(
-    snapshot: Snapshot,
-    record: Record,
-    data: bytes | None,
-    stored_lists: _StoredLists,
-    full: bool,
-) -> Fault | None:
+def _find_fault(snapshot: Snapshot, passage: int, data: bytes | None, full: bool) -> Fault | None:
     if not data:
-        is_lost = record.passage in snapshot.lost_passages
-        return LOST_CODES if is_lost else CHANGED_CODES
-    tokens = word_codes.read(data)
-    if full and (fault := find_codes_fault(tokens, snapshot.head.spec.dimension)):
-        return fault
-    why = stored_lists.find_fault(record, tokens, data, full=full)
-    return Fault("vectors", why) if why else None
-
-
-class _StoredLists:
-    """The lists of words of all files, or what is wrong with those of a file."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._policy = snapshot.head.spec.policy
-        self._files = [(file, _sort_words(file)) for file in snapshot.files]
-
-    def find_fault(
-        self, record: Record, tokens: WordCodes, data: bytes, *, full: bool
-    ) -> str | None:
-        """Return why a passage's words are not listed as they should be, or None.
-
-        With `full` the lists are compared with its word codes, which are `data` as stored.
-        """
-        file, words = next(
-            pair for pair in self._files if pair[0].first <= record.passage <= pair[0].last
-        )
-        if isinstance(words, str):
-            return words
-        if not full:
-            return None
-        windows = len(window_bounds(tokens.counts, self._policy))
-        if windows != record.spans:
-            return f"it has {record.spans} covering windows, and its codes give {windows}"
-        start = int(file.starts[np.searchsorted(file.passages, record.passage)])
-        keys, places = place_words(data, start)
-        first, after = np.searchsorted(words[0], [start, start + len(data)])
-        stored_places, stored_keys = words[0][first:after], words[1][first:after]
-        is_same = np.array_equal(stored_places, places) and np.array_equal(stored_keys, keys)
-        return None if is_same else "its words are not in the lists of their codes"
-
-
-def _sort_words(file: CodesFile) -> tuple[Places, NDArray[np.uint32]] | str:
-    try:
-        return file.read_lists().by_place()
-    except DamagedFileError as error:
-        return str(error)
+        return LOST_CODES if passage in snapshot.lost_passages else CHANGED_CODES
+    dimension = snapshot.head.spec.dimension
+    return find_codes_fault(word_codes.read(data), dimension) if full else None

@@ -112,7 +112,7 @@ class SealedFile:
         data: All its bytes.
 
     Raises:
-        DamagedFileError: If its footer is not one that was written.
+        DamagedFileError: If its footer, or an array, is not the one that was written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -136,22 +136,15 @@ class SealedFile:
             raise DamagedFileError(f"{path} cannot be read ({error})") from error
         self.facts: Mapping[str, Any] = described["facts"]
         self._sections: Mapping[str, Mapping[str, Any]] = described["sections"]
+        for name, section in self._sections.items():
+            size = self.read(name).nbytes
+            if _compute_checksum(self.data, section["start"], size) != section["crc32"]:
+                raise DamagedFileError(f"the {name} in {path} are not those that were written")
 
     def read(self, name: str) -> NDArray[Any]:
-        """Return an array, checked by its checksum; it is valid as long as somebody holds it.
-
-        Raises:
-            DamagedFileError: If its bytes are not those that were written, or there is none.
-        """
-        section = self._sections.get(name)
-        if section is None:
-            raise DamagedFileError(f"{self.path} has no {name}")
-        array: NDArray[Any] = np.ndarray(
-            tuple(section["shape"]), section["dtype"], self.data, section["start"]
-        )
-        if _compute_checksum(self.data, section["start"], array.nbytes) != section["crc32"]:
-            raise DamagedFileError(f"the {name} in {self.path} are not those that were written")
-        return array
+        """Return an array; it is valid as long as somebody holds it."""
+        section = self._sections[name]
+        return np.ndarray(tuple(section["shape"]), section["dtype"], self.data, section["start"])
 
 
 def _compute_checksum(data: Any, start: int, size: int) -> int:

@@ -18,7 +18,7 @@ from hybrid_search.backends.embedded.codes_file import CodesFile
 from hybrid_search.backends.embedded.head import Head
 from hybrid_search.backends.embedded.near_passages import SearchedFiles, count_words, propose
 from hybrid_search.backends.embedded.passage_documents import Numbers, PassageDocuments
-from hybrid_search.backends.embedded.record_reader import DamagedRecordsError, RecordReader
+from hybrid_search.backends.embedded.record_reader import RecordReader
 from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.backends.embedded.versions import (
     CODES,
@@ -27,7 +27,6 @@ from hybrid_search.backends.embedded.versions import (
     identify_file,
     read_note,
 )
-from hybrid_search.backends.embedded.word_lists import WordLists
 from hybrid_search.backends.embedded.word_search import WordSearch
 from hybrid_search.backends.turn_layout import find_turns
 from hybrid_search.backends.types import Request
@@ -39,9 +38,6 @@ _log = logging.getLogger(__name__)
 
 MOST_FILTERS = 16
 """What so many filters leave is remembered."""
-
-TRIES = 5
-"""How often the files of codes are listed that are merged at the same moment."""
 
 WINDOWS_RANKED = 4
 """How many times the window is ranked first; more if that holds too few documents."""
@@ -60,7 +56,7 @@ class Snapshot:
         files: Its files of codes that can be read.
 
     Raises:
-        DamagedRecordsError: If a file of tantivy is damaged.
+        DamagedFileError: If a file of tantivy is damaged.
     """
 
     def __init__(self, folder: Path, head: Head, earlier: Snapshot | None = None) -> None:
@@ -74,7 +70,6 @@ class Snapshot:
         self._searches: dict[CodesFile, WordSearch] = {}
         self._filters: dict[tuple[object, ...], Numbers] = {}
         self._lock = threading.Lock()
-        self.warnings: list[str] = []
         self._open_files(earlier)
 
     def __len__(self) -> int:
@@ -94,7 +89,7 @@ class Snapshot:
                 )
         listed = PassageDocuments(*self.records.list_passages())
         if len(listed.passages) != len(self.records):
-            raise DamagedRecordsError(
+            raise DamagedFileError(
                 f"{self._folder} has {len(listed.passages)} passages where {len(self.records)} "
                 "were written"
             )
@@ -102,17 +97,11 @@ class Snapshot:
 
     def _open_files(self, earlier: Snapshot | None) -> None:
         """Open the files of codes of these passages; those that were open stay open."""
-        for _ in range(TRIES):
-            try:
-                self._by_file = self._find_files(earlier._by_file if earlier else {})
-                break
-            except FileNotFoundError:
-                continue  # merged meanwhile: its passages are in a file that is listed next time
+        self._by_file = self._find_files(earlier._by_file if earlier else {})
         self.files = list(self._by_file.values())
         if earlier is not None:
             known = earlier._searches
             self._searches = {file: known[file] for file in self.files if file in known}
-            self.warnings = list(earlier.warnings) if self._searches == known else []
 
     def _find_files(
         self, known: Mapping[tuple[object, ...], CodesFile]
@@ -242,26 +231,13 @@ class Snapshot:
     # Proposals
 
     def _list_searches(self) -> list[WordSearch]:
-        """Return the words of all files; lists of a file that are damaged are made again."""
+        """Return the words of all files."""
         spec = self.head.spec
         with self._lock:
             for file in self.files:
                 if file not in self._searches:
-                    lists = self._read_lists(file)
-                    self._searches[file] = WordSearch(file, lists, spec.dimension, spec.codes)
+                    self._searches[file] = WordSearch(file, spec.dimension, spec.codes)
         return [self._searches[file] for file in self.files]
-
-    def _read_lists(self, file: CodesFile) -> WordLists:
-        try:
-            return file.read_lists()
-        except DamagedFileError as error:
-            warning = (
-                f"{error}: they are made of the word codes. The next ingest writes them again, "
-                f"and so does hybrid-search verify --index {self._name} --repair"
-            )
-            _log.warning("%s", warning)
-            self.warnings.append(warning)
-            return file.list_again()
 
     @cached_property
     def _alive(self) -> list[NDArray[np.bool_]]:

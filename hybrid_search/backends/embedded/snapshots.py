@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from hybrid_search.backends.embedded import head
-from hybrid_search.backends.embedded.failures import describe_damage, translate_errors
+from hybrid_search.backends.embedded.failures import describe_damage
 from hybrid_search.backends.embedded.head import Head
-from hybrid_search.backends.embedded.record_reader import META, DamagedRecordsError
+from hybrid_search.backends.embedded.record_reader import META
+from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.backends.embedded.snapshot import Snapshot
-from hybrid_search.backends.embedded.turns import Turns
 from hybrid_search.backends.embedded.versions import RECORDS, identify_file
 from hybrid_search.errors import DamagedIndexError, IndexMissingError
-from hybrid_search.system import available_cores
-
-MAX_READERS = 8
-"""The most threads that read at once."""
 
 TRIES = 5
 """How often an index is opened that is replaced at the same moment."""
@@ -28,41 +22,32 @@ State = tuple[tuple[int, ...], ...]
 
 
 class Snapshots:
-    """The latest snapshot of each index that was read.
-
-    `queries` lets in whole queries: what they compute beside reading holds Python's lock, which
-    more of them than there are cores would only hand around.
-    """
+    """The latest snapshot of each index that was read."""
 
     def __init__(self) -> None:
         self._latest: dict[Path, tuple[State, Snapshot]] = {}
         self._locks: dict[Path, threading.Lock] = {}
         self._lock = threading.Lock()
-        self._turns = Turns(min(available_cores(), MAX_READERS))
-        self.queries = Turns(available_cores())
 
-    @contextmanager
-    def lend(self, folder: Path, *, begins_query: bool = True) -> Iterator[Snapshot]:
-        """Yield the index in `folder` as its last commit left it.
+    def open(self, folder: Path) -> Snapshot:
+        """Return the index in `folder` as its last commit left it.
 
-        IndexMissingError is raised if it is not complete, or is deleted meanwhile, and
-        DamagedIndexError if it cannot be read.
+        IndexMissingError is raised if it is not complete, or is deleted meanwhile.
+
+        Raises:
+            DamagedIndexError: If it cannot be read.
         """
-        with self._turns.take(begins_query=begins_query), translate_errors(folder):
-            yield self._refresh(folder)
-
-    def _refresh(self, folder: Path) -> Snapshot:
         with self._lock:
             lock = self._locks.setdefault(folder, threading.Lock())
         with lock:
             for _ in range(TRIES - 1):
                 try:
                     return self._open(folder)
-                except (DamagedRecordsError, DamagedIndexError, OSError, ValueError):
+                except (DamagedFileError, DamagedIndexError, OSError, ValueError):
                     continue  # it may have been replaced by a new version meanwhile
             try:
                 return self._open(folder)
-            except DamagedRecordsError as error:
+            except DamagedFileError as error:
                 raise DamagedIndexError(describe_damage(folder, str(error))) from error
 
     def _open(self, folder: Path) -> Snapshot:

@@ -23,11 +23,8 @@ _log = logging.getLogger(__name__)
 RECORDS, CODES = "records", "codes"
 """The folders of a version of an index: tantivy's, and that of the files of codes."""
 
-META_COPY, FIELDS = "segments.json", "fields.json"
-"""Notes: a copy of tantivy's list of segments, which has no checksum, and the types of all fields.
-
-tantivy itself knows the fields that documents have; those that no document has any more are noted.
-"""
+FIELDS = "fields.json"
+"""Notes the types of all fields: tantivy itself knows only those that documents have by now."""
 
 UNFINISHED = "note.tmp"
 
@@ -46,11 +43,6 @@ def create_version(folder: Path, current: Head) -> None:
         create_folder(path)
     if not (version / RECORDS / META).exists():
         tantivy.Index(record.build_schema(), str(version / RECORDS))
-
-
-def copy_meta(version: Path) -> None:
-    """Keep a copy of tantivy's list of segments."""
-    write_note(version, META_COPY, json.loads((version / RECORDS / META).read_bytes()))
 
 
 def write_note(version: Path, name: str, value: Any) -> None:
@@ -98,7 +90,7 @@ def remove_version(version: Path) -> None:
     for path in sorted(records.iterdir()) if records.is_dir() else ():
         if RECORD_NAMES.fullmatch(path.name) and not path.is_dir():
             path.unlink(missing_ok=True)
-    for path in (version / name for name in (META_COPY, FIELDS, UNFINISHED)):
+    for path in (version / name for name in (FIELDS, UNFINISHED)):
         if path.is_symlink() or not path.is_dir():
             path.unlink(missing_ok=True)
     for folder in (version / CODES, records, version):

@@ -82,11 +82,6 @@ class WordLists:
         places.sort()
         return places.astype(np.intp)
 
-    def by_place(self) -> tuple[Places, NDArray[np.uint32]]:
-        """Return where all words begin, ascending, and the key of each."""
-        order = np.argsort(self.places)
-        return self.places[order], np.repeat(self.keys, self.counts)[order]
-
 
 def list_words(rows: Rows) -> tuple[NDArray[np.uint32], Index]:
     """Return the key of each word of a passage that begins a span, and the number of its row."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded.codes_file import CodesFile
-from hybrid_search.backends.embedded.word_lists import Index, Places, WordLists, expand
+from hybrid_search.backends.embedded.word_lists import Index, Places, expand
 from hybrid_search.text.joined_words import HEADER, HEADERS, MAGIC, NO_WORD, Rows, row_type
 from hybrid_search.text.types import Floats
 from hybrid_search.text.word_vectors import NORM_STEPS, RoughWordQuery
@@ -44,8 +44,8 @@ class WordSearch:
         lists: Its words by centroids.
     """
 
-    def __init__(self, file: CodesFile, lists: WordLists, dimension: int, bits: int) -> None:
-        self.file, self.lists = file, lists
+    def __init__(self, file: CodesFile, dimension: int, bits: int) -> None:
+        self.file, self.lists = file, file.lists
         self._type = row_type(dimension, bits)
         self._bits, self._dimension = bits, dimension
         self._bytes = np.frombuffer(file.data, np.uint8)

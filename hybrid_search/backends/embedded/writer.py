@@ -16,12 +16,12 @@ from hybrid_search.backends.embedded.codes_file import UNFINISHED, CodesBuilder
 from hybrid_search.backends.embedded.failures import describe_damage, translate_errors
 from hybrid_search.backends.embedded.head import Head
 from hybrid_search.backends.embedded.passage_documents import Numbers
-from hybrid_search.backends.embedded.record_reader import DamagedRecordsError, RecordReader
+from hybrid_search.backends.embedded.record_reader import RecordReader
+from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.backends.embedded.versions import (
     CODES,
     FIELDS,
     RECORDS,
-    copy_meta,
     read_note,
     remove_index,
     sweep_versions,
@@ -74,7 +74,7 @@ class EmbeddedWriter:
             self._reader = self._read()
             self._writer = self._open_writer()
             self._next = 1 + max(self._find_last(), codes_folder.find_last(self._codes_folder))
-            self._mend()
+            codes_folder.sweep(self._codes_folder, self._list_alive())
         noted = read_note(self._version, FIELDS) or {}
         self._fields = {**noted, **self._reader.list_fields()}
         self._builder = self._new_builder()
@@ -86,7 +86,7 @@ class EmbeddedWriter:
     def _read(self) -> RecordReader:
         try:
             return RecordReader(self._records_folder)
-        except DamagedRecordsError as error:
+        except DamagedFileError as error:
             raise DamagedIndexError(describe_damage(self._index_folder, str(error))) from error
 
     def _open_writer(self) -> tantivy.IndexWriter:
@@ -98,12 +98,6 @@ class EmbeddedWriter:
 
     def _list_alive(self) -> Numbers:
         return self._reader.list_numbers(record.PASSAGE)
-
-    def _mend(self) -> None:
-        """Write files with damaged lists of words again, and sweep up what a killed writer left."""
-        alive = self._list_alive()
-        codes_folder.mend(self._codes_folder, alive, self._head.identity)
-        codes_folder.sweep(self._codes_folder, alive)
 
     def _new_builder(self) -> CodesBuilder:
         return CodesBuilder(self._codes_folder / UNFINISHED, self._head.identity)
@@ -173,7 +167,6 @@ class EmbeddedWriter:
             self._builder.seal(self._codes_folder, first, last)
             self._builder = self._new_builder()
         self._writer.commit()
-        copy_meta(self._version)
         write_note(self._version, FIELDS, self._fields)
         self._written.clear()
         self._reader = self._read()
@@ -239,7 +232,6 @@ class EmbeddedWriter:
                     self.abandon()
                     self._compact()
                     self._writer.wait_merging_threads()
-                    copy_meta(self._version)
                     self._reader = self._read()
                 is_kept = self._keeps_empty or len(self._reader) > 0
         finally:

@@ -13,9 +13,9 @@ from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import answers, mappings
 from hybrid_search.backends.server.graph_vectors import GraphVectors
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.transport.shape import OBJECT, ShapeError
-from hybrid_search.backends.types import SCHEMA, IndexSpec, check_spec
+from hybrid_search.backends.types import SCHEMA, Head, IndexSpec, check_spec
 from hybrid_search.errors import (
     AccessError,
     IndexMissingError,
@@ -46,6 +46,11 @@ class ServerIndex:
     options: Mapping[str, Any]
     graph: GraphVectors
     filter: Mapping[str, Any] | None = None
+
+    @property
+    def head(self) -> Head:
+        """Its spec and fields."""
+        return self.spec, self.fields
 
     def narrow(self, query: Mapping[str, Any]) -> dict[str, Any]:
         """Return a query for its hits among the passages that the alias shows."""

@@ -56,8 +56,6 @@ _Mapping = make_object(
 _Head = make_object(mappings=_Mapping, aliases=Named[str, dict[str, Any]])
 _Settings = make_object(settings=dict[str, Any], defaults=NotRequired[dict[str, Any]])
 
-FOREIGN_MAPPINGS = Shape[Answer](Named[str, make_object(mappings=_Mapping)])
-"""The mapping of each index that a name or pattern of another program stands for."""
 MAPPINGS = Shape[Answer](Some[Named[str, make_object(mappings=_Mapping)], Field(min_length=1)])
 """The mapping of each index behind a name."""
 HEADS = Shape[Answer](Some[Named[str, _Head], Field(min_length=1)])

@@ -6,18 +6,16 @@ the server stores.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from hybrid_search.backends.base import Writer
-from hybrid_search.backends.index_head import Head
+from hybrid_search.backends.base import Backend, T, Writer
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import (
     aliases,
-    new_index,
     passage_codec,
     request_bodies,
     scan,
@@ -25,12 +23,15 @@ from hybrid_search.backends.server import (
 from hybrid_search.backends.server.head_cache import HeadCache
 from hybrid_search.backends.server.index_size import SizeCache, describe_index
 from hybrid_search.backends.server.leg_search import LegSearch, read_scores
+from hybrid_search.backends.server.new_index import NewIndexWriter
 from hybrid_search.backends.server.next_version import NextVersion
 from hybrid_search.backends.server.reach import BATCH_PASSAGES, is_wide
 from hybrid_search.backends.server.searcher import Searcher
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
+from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import (
-    Candidates,
+    Found,
+    Head,
     IndexInfo,
     IndexSpec,
     Key,
@@ -40,16 +41,17 @@ from hybrid_search.backends.types import (
     Request,
     ScannedPassage,
     StoredPassage,
+    check_spec,
 )
 from hybrid_search.backends.window import choose_window
 from hybrid_search.credentials import PATIENCE
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.text.best_passages import BestPassages, best_passages, best_stored_passages
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.word_codes import UNREADABLE
 
 
-class ServerBackend:
+class ServerBackend(Backend):
     """Indexes on one cluster. Safe to use from several threads.
 
     `options` apply to indexes that are created here; a writer waits `patience` seconds for a server
@@ -66,9 +68,15 @@ class ServerBackend:
     def writer(self, index: str, spec: IndexSpec) -> Writer:
         """Return a writer of `index`, which its first document creates if it does not exist.
 
-        Raises ModelError if the index was written with another model or policy.
+        Raises ModelError if the index was written with another model or policy, and UsageError if
+        the server cannot have such an index.
         """
-        return new_index.open_writer(self.server, index, spec, self.options, self._patience)
+        try:
+            server_index = aliases.find_index(self.server, index)
+        except IndexMissingError:
+            return NewIndexWriter(self.server, index, spec, self.options, self._patience)
+        check_spec(index, server_index.spec, spec)
+        return ServerWriter(self.server, server_index, self.options, patience=self._patience)
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         """Create an empty `index`, unless it exists.
@@ -98,18 +106,11 @@ class ServerBackend:
 
         Raises IndexMissingError if the index does not exist.
         """
-        server_index = self._heads.read(index)
-        return server_index.spec, server_index.fields
+        return self._heads.read(index).head
 
-    def recall_head(self, index: str) -> Head | None:
-        """Return the remembered head of `index` without a request, None if there is none."""
-        server_index = self._heads.recall(index)
-        return (server_index.spec, server_index.fields) if server_index else None
-
-    def is_remembered(self, index: str, head: Head) -> bool:
-        """Return whether `head` is still the one remembered, without a request."""
-        server_index = self._heads.peek(index)
-        return server_index is not None and (server_index.spec, server_index.fields) == head
+    def answer_by_head(self, index: str, answer: Callable[[Head], T]) -> T:
+        """Return the answer to a query by the head of `index`: a remembered one if it holds."""
+        return self._heads.answer(index, answer)
 
     def describe_index(self, index: str) -> IndexInfo:
         """Return the spec and fields of `index`, and count its documents, passages and spans.
@@ -132,14 +133,10 @@ class ServerBackend:
         server_index = aliases.find_index(self.server, index)
         return scan.list_passages(self.server, server_index, document_id)
 
-    def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
-        """Yield every passage that searches see, with its word codes."""
-        return scan.scan_codes(self.server, aliases.find_index(self.server, index), after)
-
-    def scan_codes_since(
-        self, index: str, written_since: datetime, after: Position = None
+    def scan_codes(
+        self, index: str, after: Position = None, written_since: datetime | None = None
     ) -> Iterator[ScannedPassage]:
-        """Yield the passages that were written at a time or later, with their word codes."""
+        """Yield every passage that searches see, with its word codes."""
         server_index = aliases.find_index(self.server, index)
         return scan.scan_codes(self.server, server_index, after, written_since)
 
@@ -149,54 +146,48 @@ class ServerBackend:
         """Return the contents of the passages of documents, in order, as far as they exist."""
         return scan.read_documents(self.server, aliases.find_index(self.server, index), ids)
 
-    def find_candidates(self, index: str, request: Request) -> Candidates:
-        """Return the best passages of each leg, from one ``_msearch``.
+    def find(self, index: str, request: Request) -> Found:
+        """Return the best passages of both legs, from one ``_msearch``.
 
         Those of the span leg are in the order of their best span, after all their spans were
-        scored. The word codes of a wide request are fetched in batches.
+        scored. What the first request does not tell of a passage comes in one more for each batch,
+        as do the word codes of a wide request.
 
         Raises IndexChangedError if the index was replaced since its head was remembered.
         """
         proposals = self._leg_search.run(index, request)
         matches = list(proposals.bm25) if request.lexical else []
-        lexical = {key: proposals.bm25[key] for key in _cut(matches, request.window)}
-        if not request.semantic:
-            return Candidates(lexical)
+        lexical = _cut(matches, request.window)
         hits = proposals.hits
-        if is_wide(request):
+        if request.semantic and is_wide(request):
             batches = _split_batches(list(hits))
             bodies = (request_bodies.codes_body(request, batch) for batch in batches)
             fetched = self._searcher.search_batches(index, bodies)
             hits = {passage_codec.hit_key(hit): hit for hit in fetched}
-        best = _score_spans(request, hits, lexical)
+        best = _score_spans(request, hits, lexical) if request.semantic else BestPassages()
         others = dict.fromkeys(hits, 0.0) if proposals.has_all_matches else {}
-        return Candidates(
-            lexical,
-            best.codes,
-            f"HNSW, {len(hits)} passages scored exactly",
-            {**best.others, **dict.fromkeys(best.damaged, UNREADABLE)},
-            best.damaged,
-            memo={**others, **proposals.bm25},
-            cosines=best.cosines,
-        )
+        keys = list(dict.fromkeys([*lexical, *best.codes, *best.damaged]))
+        passages = self._read_passages(index, request, keys, {**others, **proposals.bm25}, best)
+        counted = f"HNSW, {len(hits)} passages scored exactly"
+        return Found(passages, counted if request.semantic else "not asked")
 
-    def complete_candidates(
+    def read_passages(
+        self, index: str, request: Request, keys: Sequence[Key]
+    ) -> list[StoredPassage]:
+        """Return the passages of `keys` that still exist, with BM25 scores and word codes."""
+        return self._read_passages(index, request, keys, {}, BestPassages())
+
+    def _read_passages(
         self,
         index: str,
         request: Request,
         keys: Sequence[Key],
-        candidates: Candidates | None = None,
+        known_scores: Mapping[Key, float],
+        best: BestPassages,
     ) -> list[StoredPassage]:
-        """Return the passages of `keys` in order, each with its BM25 score and word codes.
-
-        What `candidates` does not hold is fetched in one ``_msearch`` per batch. Passages that have
-        been deleted are left out.
-        """
-        candidates = candidates or Candidates()
-        scores: dict[str, float] = {**candidates.lexical}
-        if isinstance(candidates.memo, dict):
-            scores |= candidates.memo
-        codes = candidates.all_codes
+        """Return the passages of `keys` that exist; what a leg has found of them is not fetched."""
+        scores = dict(known_scores) if request.phrase else dict.fromkeys(keys, 0.0)
+        codes = {**best.codes, **best.others, **dict.fromkeys(best.damaged, UNREADABLE)}
         for batch in _split_batches([key for key in keys if key not in scores or key not in codes]):
             unscored = [key for key in batch if key not in scores]
             uncoded = [key for key in batch if key not in codes]
@@ -212,7 +203,13 @@ class ServerBackend:
             if uncoded:
                 codes |= passage_codec.read_codes(hit_lists.pop())
         return [
-            passage_codec.build_stored_passage(key, scores.get(key, 0.0), codes[key])
+            StoredPassage(
+                key,
+                *passage_codec.parse_passage_id(key),
+                scores.get(key, 0.0),
+                codes[key],
+                best.cosines.get(key),
+            )
             for key in keys
             if key in codes
         ]

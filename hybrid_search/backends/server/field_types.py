@@ -7,7 +7,7 @@ sent, with a reason that names a document to compare it with.
 from __future__ import annotations
 
 from hybrid_search.backends.server import aliases, request_bodies
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.text.filters import new_fields
 from hybrid_search.text.types import Document
 

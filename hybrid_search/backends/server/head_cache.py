@@ -7,24 +7,31 @@ deleted and created again, by any process), and the head is read again. So no qu
 the head of another index.
 
 New metadata fields change neither: a query that uses a field which the remembered head lacks fails,
-and is repeated with a new head (`index_head.answer_by_head`).
+and is repeated with a new head.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hybrid_search.backends.index_head import (
-    IndexChangedError,
-    parse_settings_digest,
-    settings_digest,
-)
+from hybrid_search.backends.base import T
 from hybrid_search.backends.server import aliases
-from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.errors import IndexStoreError
+from hybrid_search.backends.server.transport.connection import Server
+from hybrid_search.backends.settings_digest import parse_settings_digest, settings_digest
+from hybrid_search.backends.types import Head
+from hybrid_search.errors import (
+    HybridSearchError,
+    IndexStoreError,
+    ModelError,
+    ServerError,
+    UsageError,
+)
+
+TRIES = 3
+"""Times that a query is run by a head that turns out to be outdated."""
 
 REMEMBERED_SECONDS = 60.0
 """Seconds after which a head is read again all the same.
@@ -44,6 +51,10 @@ PROBE: dict[str, Any] = {
 """Finds any one passage, with its source hash."""
 
 
+class IndexChangedError(IndexStoreError):
+    """The index was replaced by a different one while a query ran."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """An index as it was read at `read_at` (monotonic seconds), and the digests of its passages."""
@@ -59,6 +70,35 @@ class HeadCache:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._entries: dict[str, _Entry] = {}
+
+    def answer(self, alias: str, answer: Callable[[Head], T]) -> T:
+        """Return `answer` by the head of `alias`: a remembered one if it still holds.
+
+        If the query fails by a remembered head, for example because it filters by a field that
+        another process has added, the head is read again, and the query is repeated if that has
+        changed.
+
+        Raises:
+            HybridSearchError: As raised by `answer` for the head as it is now.
+        """
+        for _ in range(TRIES):
+            recalled = self.recall(alias)
+            index = recalled or self.read(alias)
+            try:
+                result = answer(index.head)
+            except IndexChangedError:
+                continue  # the new head has been read
+            except HybridSearchError as error:
+                if not (recalled and _may_be_outdated(error)):
+                    raise
+                if self.read(alias).head == index.head:
+                    raise
+            else:
+                # another thread may have noticed a change that this one's check then did not see
+                current = self.peek(alias)
+                if current is not None and current.head == index.head:
+                    return result
+        return answer(self.read(alias).head)
 
     def read(self, alias: str) -> aliases.ServerIndex:
         """Read the head of `alias` from the server, and remember it."""
@@ -104,7 +144,7 @@ class HeadCache:
         if entry is None or _is_from(entry, hits):
             return
         index = self.read(alias)
-        if (index.spec, index.fields) != (entry.index.spec, entry.index.fields):
+        if index.head != entry.index.head:
             raise IndexChangedError(
                 f"index {alias!r} was replaced while the query ran: run the query again"
             )
@@ -125,3 +165,10 @@ def _is_from(entry: _Entry, hits: Sequence[Mapping[str, Any]]) -> bool:
 def _digest(hit: Mapping[str, Any]) -> str:
     (source_hash,) = hit.get("fields", {}).get("source_hash", [""])
     return parse_settings_digest(source_hash)
+
+
+def _may_be_outdated(error: HybridSearchError) -> bool:
+    """Return whether an outdated head can have caused `error`."""
+    if isinstance(error, ServerError):
+        return error.status in (400, 404)
+    return isinstance(error, (UsageError, ModelError, IndexStoreError))

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from hybrid_search.backends.server import aliases, answers
 from hybrid_search.backends.server.searcher import Searcher
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import IndexInfo
 from hybrid_search.errors import AccessError
 

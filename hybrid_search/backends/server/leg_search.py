@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from hybrid_search.backends.index_head import IndexChangedError
 from hybrid_search.backends.server import answers, passage_codec, request_bodies
 from hybrid_search.backends.server.aliases import ServerIndex
 from hybrid_search.backends.server.graph_vectors import GraphVectors
-from hybrid_search.backends.server.head_cache import PROBE, HeadCache
+from hybrid_search.backends.server.head_cache import PROBE, HeadCache, IndexChangedError
 from hybrid_search.backends.server.index_size import SizeCache
 from hybrid_search.backends.server.reach import Reach, choose_reach, is_wide, reach_by_words
 from hybrid_search.backends.server.searcher import Hits, Searcher
-from hybrid_search.backends.server.transport.base import Engine, Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import Key, Request
 from hybrid_search.errors import ServerError
 
@@ -119,7 +118,7 @@ class LegSearch:
 
 
 def build_searches(
-    engine: Engine,
+    engine: str,
     request: Request,
     reach: Reach,
     index: ServerIndex,

@@ -16,8 +16,7 @@ from urllib.parse import quote
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, answers, mappings
-from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.patience import PatientServer
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import ServerError, UsageError
 from hybrid_search.text.values import FORMS
@@ -47,7 +46,7 @@ class MatchIndex:
     """
 
     def __init__(self, server: Server, name: str, source_index: str, options: IndexOptions) -> None:
-        self._server = PatientServer(server, PATIENCE)
+        self._server = server.wait(PATIENCE)
         self._name, self._source_index = check_index_name(name), source_index
         self._options = options
 

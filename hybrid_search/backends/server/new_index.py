@@ -3,56 +3,37 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from hybrid_search.backends.base import Writer
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, mappings
-from hybrid_search.backends.server.index_size import COUNTS
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.index_size import COUNTING
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.writer import ServerWriter
-from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument, check_spec
-from hybrid_search.errors import IndexMissingError
+from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument
+from hybrid_search.errors import AccessError, IndexStoreError
 from hybrid_search.text.types import Entry
 
 HELD_NOTES = 10_000
 """Notes on rejected documents that wait for the index; of more, the latest. All are in the file."""
 
-OpenWriter = Callable[[], ServerWriter]
-
-
-def open_writer(
-    server: Server, alias: str, spec: IndexSpec, options: IndexOptions, patience: float
-) -> Writer:
-    """Return a writer of the index behind `alias`; it is created with the first document.
-
-    Raises ModelError if the index was written with another model or policy, and UsageError if the
-    server cannot have such an index.
-    """
-    try:
-        index = aliases.find_index(server, alias)
-    except IndexMissingError:
-        mappings.index_body(server.engine, spec, options, server.version)  # a test of the options
-
-        def create() -> ServerWriter:
-            created = aliases.open_or_create(server, alias, spec, options)
-            return ServerWriter(server, created, options, patience=patience)
-
-        return NewIndexWriter(server, alias, create)
-    check_spec(alias, index.spec, spec)
-    return ServerWriter(server, index, options, patience=patience)
-
 
 class NewIndexWriter:
     """Creates its index when the first passages come, and removes it if none was accepted.
 
-    Another writer may have created it since: an index with documents stays.
+    Another writer may have created it since: an index with documents stays. Raises UsageError if
+    the server cannot have such an index.
     """
 
-    def __init__(self, server: Server, alias: str, create: OpenWriter) -> None:
-        self._server, self._alias, self._create = server, alias, create
+    def __init__(
+        self, server: Server, alias: str, spec: IndexSpec, options: IndexOptions, patience: float
+    ) -> None:
+        mappings.index_body(server.engine, spec, options, server.version)  # a test of the options
+        self._server, self._alias, self._patience = server, alias, patience
+        self._spec, self._options = spec, options
         self._writer: ServerWriter | None = None
         self._has_documents = False
         self._notes: deque[RejectedDocument] = deque(maxlen=HELD_NOTES)
@@ -73,6 +54,10 @@ class NewIndexWriter:
             entry.is_last and id(entry.document) not in refused for entry in entries
         )
         return refusals
+
+    def _create(self) -> ServerWriter:
+        index = aliases.open_or_create(self._server, self._alias, self._spec, self._options)
+        return ServerWriter(self._server, index, self._options, patience=self._patience)
 
     def abandon(self) -> None:
         """Forget the unfinished document, if there is one."""
@@ -103,11 +88,13 @@ class NewIndexWriter:
             return
         self._writer.__exit__(kind, error, trace)
         if not self._has_documents:
-            self._remove_if_empty()
+            # not every login may delete; and what fails here is not why a failed run ends
+            with suppress(AccessError if kind is None else IndexStoreError):
+                self._remove_if_empty()
 
     def _remove_if_empty(self) -> None:
         index = aliases.find_index(self._server, self._alias)
         aliases.refresh(self._server, index.name)
-        counts = aliases.search(self._server, index.name, COUNTS)
+        counts = aliases.search(self._server, index.name, COUNTING)
         if counts["hits"]["total"]["value"] == 0:
             aliases.delete_index(self._server, index.name)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from hybrid_search.backends.base import IndexVersion
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.index_size import COUNTS, parse_counts
-from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.patience import PatientServer
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import IndexInfo, IndexSpec, check_spec
 from hybrid_search.credentials import PATIENCE
@@ -29,7 +29,7 @@ Rehash = Callable[[str, IndexSpec], str]
 _log = logging.getLogger(__name__)
 
 
-class NextVersion:
+class NextVersion(IndexVersion):
     """A new index for `alias`, invisible to queries until it is published.
 
     Ingest can write into it like into the index itself. It has the options of the old index, except
@@ -72,7 +72,7 @@ class NextVersion:
         )
         state_before = self._read_state(self.old)
         for copied, outcome in enumerate(
-            PatientServer(self._server, PATIENCE).send_all(self._build_actions(rehash)), 1
+            self._server.wait(PATIENCE).send_all(self._build_actions(rehash)), 1
         ):
             if not outcome.is_accepted:
                 raise IndexStoreError(

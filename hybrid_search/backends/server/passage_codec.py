@@ -14,7 +14,7 @@ import pybase64
 
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.turn_layout import build_layout, read_speakers
-from hybrid_search.backends.types import IndexSpec, Key, PassageContent, StoredPassage
+from hybrid_search.backends.types import IndexSpec, Key, PassageContent
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import window_policy, word_codes
 from hybrid_search.text.dates import find_call_date
@@ -173,11 +173,6 @@ def read_stored_codes(hit: Mapping[str, Any]) -> bytes:
         return pybase64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     except ValueError:
         return b""
-
-
-def build_stored_passage(id_: str, bm25: float, codes: WordCodes) -> StoredPassage:
-    """Return everything that the score of a passage is computed from."""
-    return StoredPassage(id_, *parse_passage_id(id_), bm25, codes)
 
 
 def build_content(hit: Mapping[str, Any]) -> PassageContent:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from hybrid_search.backends.server.dialects import find_dialect
 from hybrid_search.backends.server.index_size import IndexSize
-from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import Request
 
 BY_GRAPH = (400, 2000)
@@ -71,7 +70,7 @@ def is_wide(request: Request) -> bool:
     return request.window > BATCH_PASSAGES
 
 
-def choose_reach(engine: Engine, request: Request, size: IndexSize) -> Reach:
+def choose_reach(engine: str, request: Request, size: IndexSize) -> Reach:
     """Return how far an index of that size is searched for the span leg, and for BM25.
 
     BM25 proposes passages for the span leg, too, unless the request is wide.

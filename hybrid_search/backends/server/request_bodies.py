@@ -13,7 +13,6 @@ from hybrid_search.backends.server.dialects import find_dialect
 from hybrid_search.backends.server.dialects.base import NearestSpans
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.passage_codec import CLOSE, OPEN
-from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import FACETS, Request
 from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Range, Scalar
@@ -88,7 +87,7 @@ def match_body(
 
 
 def knn_body(
-    engine: Engine,
+    engine: str,
     request: Request,
     candidates: int,
     searched: int,
@@ -128,7 +127,7 @@ def knn_body(
 
 
 def knn_filters(
-    engine: Engine,
+    engine: str,
     request: Request,
     alias_filter: Mapping[str, Any] | None = None,
     found: Sequence[str] = (),

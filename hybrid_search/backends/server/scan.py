@@ -9,7 +9,7 @@ from typing import Any
 
 from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.transport.errors import UNUSABLE
 from hybrid_search.backends.types import (
     Fault,

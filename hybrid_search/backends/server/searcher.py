@@ -8,7 +8,7 @@ from typing import Any
 
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.server import aliases, answers
-from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.transport.errors import reason
 from hybrid_search.backends.server.transport.shape import ShapeError
 from hybrid_search.errors import HybridSearchError, ServerError, UsageError

@@ -25,8 +25,8 @@ from hybrid_search.backends.server import (
 )
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.field_types import FieldTypes
-from hybrid_search.backends.server.transport.base import Outcome, Server
-from hybrid_search.backends.server.transport.patience import PatientServer
+from hybrid_search.backends.server.transport.bulk import Outcome
+from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import Refusal, RejectedDocument
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import IndexStoreError, InputError, ServerError
@@ -72,8 +72,8 @@ class ServerWriter:
         patience: float = PATIENCE,
         published: bool = True,
     ) -> None:
-        self._server = PatientServer(server, patience)
-        self._notes_server = PatientServer(server, NOTES_SECONDS)
+        self._server = server.wait(patience)
+        self._notes_server = server.wait(NOTES_SECONDS)
         self._index, self._options, self._published = index, options, published
         self._field_types = FieldTypes(self._server, index)
         self._buffer: DocumentBuffer | None = None

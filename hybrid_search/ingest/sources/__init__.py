@@ -5,7 +5,6 @@ encoding detected by `encodings` and the kind detected by `recognition`: `json_t
 `arrow_tables` (an extra), or one of `formats`. `python_objects` reads documents from Python.
 `records` has the type that all of them yield and makes documents of it according to `read_options`,
 `tables` checks for repeated ids, `turn_rows` groups rows into calls. `inbox`
-watches a folder; `rejected` retries refused documents; `server_index` reads the index of a server,
-with `server_reader`. A new source that is not a file gets a field in
-`choice.SourceChoice`.
+watches a folder; `rejected` retries refused documents; `server_index` reads the index of a server.
+A new source that is not a file gets a field in `choice.SourceChoice`.
 """

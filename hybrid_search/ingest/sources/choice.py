@@ -15,7 +15,7 @@ from hybrid_search.config import settings
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources import files, rejected
 from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
-from hybrid_search.ingest.sources.server_index import ForeignIndex
+from hybrid_search.ingest.sources.server_index import read_index
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.observability import logs
 from hybrid_search.text.name_lists import list_names
@@ -30,9 +30,9 @@ class SourceChoice:
     sample: bool = False
     retry: Path | None = None
     follow: Path | None = None
-    foreign_index: ForeignIndex | None = None
+    from_index: str | None = None
     from_url: str | None = None
-    """The server of the foreign index; None for the server of `url`."""
+    """The server of the index to read; None for the server of `url`."""
     url: str | None = None
     """The URL of the target index, as given; None for the configured one."""
 
@@ -40,7 +40,7 @@ class SourceChoice:
         """Raise UsageError if sources of different kinds are given."""
         sources = {
             "--sample": self.sample,
-            "--from-index": self.foreign_index,
+            "--from-index": self.from_index,
             "--follow": self.follow,
             "--retry": self.retry,
             f"sources ({list_names(self.paths)})": self.paths,
@@ -53,7 +53,7 @@ class SourceChoice:
         """Raise UsageError if there is a checkpoint but the source is not files."""
         sources = {
             "--retry": self.retry,
-            "--from-index": self.foreign_index,
+            "--from-index": self.from_index,
             "--follow": self.follow,
         }
         for name in (name for name, value in sources.items() if checkpoint and value):
@@ -82,11 +82,11 @@ def open_input(source: SourceChoice, rejects: Path) -> Iterator[Input]:
     if source.retry:
         rejected.check(source.retry)
         yield Input(rejected.read(source.retry), files.size([str(source.retry)]))
-    elif source.foreign_index:
+    elif source.from_index:
         server_settings = settings(source.from_url or source.url)
         server = open_server(server_settings.url, server_settings.access)
         try:
-            yield Input(source.foreign_index.lines(server))
+            yield Input(read_index(server, source.from_index, source.read_options))
         finally:
             server.close()
     else:

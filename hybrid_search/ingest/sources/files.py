@@ -27,7 +27,7 @@ from hybrid_search.ingest.sources.encodings import (
 )
 from hybrid_search.ingest.sources.formats import FORMATS
 from hybrid_search.ingest.sources.formats.base import Format
-from hybrid_search.ingest.sources.read_options import AS_IS, SAME, ReadOptions
+from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
 from hybrid_search.ingest.sources.recognition import CSV, JSON, JSON_LINES, PARQUET
 from hybrid_search.ingest.sources.records import Record, build_record, has_speaker_lines
 from hybrid_search.ingest.sources.streams import STDIN, as_file, open_source
@@ -237,7 +237,7 @@ def _read_text(
     known_format = next((known for known in FORMATS if known.name == kind), None)
     if known_format:
         records = _read_format(known_format, stream, file.id)
-        options = replace(options, columns=SAME)  # a recognised format has document keys
+        options = replace(options, columns={})  # a recognised format has document keys
         return (build_record(record, options) for record in records)
     records = (json_texts.read_values if kind == JSON else json_texts.read_lines)(stream)
     if options.keep_objects:

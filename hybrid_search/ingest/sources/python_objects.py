@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hybrid_search.errors import InputError, UsageError
-from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+from hybrid_search.ingest.sources.read_options import ReadOptions, parse_columns
 from hybrid_search.ingest.sources.records import Record, build_record, clean_fields, dump
 from hybrid_search.ingest.sources.tables import Table, read_table
 from hybrid_search.ingest.sources.turn_rows import group_calls
@@ -69,7 +69,7 @@ def put_in_python(message: str) -> str:
 
 
 def _list_columns(option: re.Match[str]) -> str:
-    return f"columns={dict(Columns.parse(option[2] or option[3]).of)}"
+    return f"columns={dict(parse_columns(option[2] or option[3]))}"
 
 
 def _as_table(documents: Any) -> Table | None:

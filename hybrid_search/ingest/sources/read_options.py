@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Self, get_args
+from typing import Literal, get_args
 
 from hybrid_search.errors import UsageError
 
@@ -13,37 +13,27 @@ Rows = Literal["document", "turn"]
 """The meaning of a row or object: a document, or one turn of the call with its id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """The mapping from keys of a document to columns or dotted keys.
+Columns = Mapping[str, str]
+"""The column or dotted key of each key of a document; every other column keeps its name."""
 
-    Every other column becomes a key with the same name.
+
+def parse_columns(text: str) -> Columns:
+    """Return the columns in a text of the form ``KEY=COLUMN,KEY=COLUMN``.
+
+    A pair whose column name has a comma must be in double quotes.
+
+    Raises:
+        UsageError: If `text` does not have this form, or has a key twice.
     """
-
-    of: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Return the mapping in a text of the form ``KEY=COLUMN,KEY=COLUMN``.
-
-        A pair whose column name has a comma must be in double quotes.
-
-        Raises:
-            UsageError: If `text` does not have this form, or has a key twice.
-        """
-        pairs = [pair.partition("=") for pair in next(csv.reader([text]), [])]
-        keys = [key.strip() for key, _, _ in pairs]
-        are_pairs = all(equals and key.strip() and column for key, equals, column in pairs)
-        if not are_pairs or len(set(keys)) < len(keys):
-            raise UsageError(
-                f"--columns takes KEY=COLUMN,... with each key once, as in id=call_id,text=body, "
-                f"not {text!r}"
-            )
-        return cls({key: column for key, (_, _, column) in zip(keys, pairs, strict=True)})
-
-
-SAME = Columns()
-"""Every column keeps its name."""
+    pairs = [pair.partition("=") for pair in next(csv.reader([text]), [])]
+    keys = [key.strip() for key, _, _ in pairs]
+    are_pairs = all(equals and key.strip() and column for key, equals, column in pairs)
+    if not are_pairs or len(set(keys)) < len(keys):
+        raise UsageError(
+            f"--columns takes KEY=COLUMN,... with each key once, as in id=call_id,text=body, "
+            f"not {text!r}"
+        )
+    return {key: column for key, (_, _, column) in zip(keys, pairs, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +48,7 @@ class ReadOptions:
         split_speakers: Whether lines such as "Agent: ..." of a text become turns.
     """
 
-    columns: Columns = SAME
+    columns: Columns = field(default_factory=dict)
     rows: Rows = "document"
     format: str | None = None
     encoding: str | None = None
@@ -72,7 +62,7 @@ class ReadOptions:
     @property
     def keep_objects(self) -> bool:
         """Return whether objects of a source are documents already."""
-        return not (self.columns.of or self.rows == "turn" or self.split_speakers)
+        return not (self.columns or self.rows == "turn" or self.split_speakers)
 
 
 AS_IS = ReadOptions()

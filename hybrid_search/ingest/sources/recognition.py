@@ -63,7 +63,7 @@ def recognise(head: bytes, name: str, options: ReadOptions) -> str:
     if head.startswith(PARQUET_MARK) or ENDINGS.get(ending) == PARQUET:
         return PARQUET
     own_keys = (_recognise_json(head) or _recognise_table(head, ending)) if head else None
-    if own_keys and options.columns.of:
+    if own_keys and options.columns:
         return own_keys
     by_content = "" if own_keys else name  # what JSON or a table is called tells less than it
     known_formats = (known.name for known in FORMATS if known.recognise(head, by_content))

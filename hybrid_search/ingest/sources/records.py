@@ -80,7 +80,7 @@ def build_document(fields: Fields, options: ReadOptions) -> Fields:
 
     Raises InputError if a named column is missing or has an invalid value.
     """
-    document = apply_columns(fields, options.columns) if options.columns.of else dict(fields)
+    document = apply_columns(fields, options.columns) if options.columns else dict(fields)
     if isinstance(document.get("turns"), str):  # a table cell
         document["turns"] = _load_turns(document["turns"])
     if options.split_speakers and (turns := _split_text(document)):
@@ -112,14 +112,14 @@ def apply_columns(fields: Fields, columns: Columns) -> Fields:
     to ``source_id`` and so on. Raises InputError if the id, the text or the turns are not where
     `columns` say.
     """
-    of, fields = columns.of, dict(fields)
-    turn_columns = {key: of[key] for key in TURN_KEYS if key in of}
-    has_turns = "turns" in of or (bool(turn_columns) and isinstance(fields.get("turns"), list))
-    if "text" in of and has_turns:
-        turn_columns["text"] = of["text"]
+    fields = dict(fields)
+    turn_columns = {key: columns[key] for key in TURN_KEYS if key in columns}
+    has_turns = "turns" in columns or (bool(turn_columns) and isinstance(fields.get("turns"), list))
+    if "text" in columns and has_turns:
+        turn_columns["text"] = columns["text"]
     own = {
         key: _take_named(fields, key, column)
-        for key, column in of.items()
+        for key, column in columns.items()
         if key not in turn_columns
     }
     if has_turns:

@@ -1,183 +1,143 @@
-"""An index that another program wrote on a server, as a source of documents."""
+"""An index that another program wrote on a server, as a source of documents.
+
+All documents are read as of one moment, by the server's scroll API, which OpenSearch and
+Elasticsearch have in all supported versions. Later writes are not visible.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NotRequired
+from urllib.parse import quote
 
-from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.ingest.sources import server_reader
-from hybrid_search.ingest.sources.read_options import AS_IS, Columns, ReadOptions
+from pydantic import NonNegativeInt
+
+from hybrid_search.backends.server import answers
+from hybrid_search.backends.server.aliases import COMPLETE_RESULTS
+from hybrid_search.backends.server.transport.connection import Server
+from hybrid_search.backends.server.transport.shape import OBJECT, Items, Shape, make_object
+from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
+from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
 from hybrid_search.ingest.sources.records import CONTENT, Record, build_record, find
 from hybrid_search.ingest.sources.turn_rows import group_calls
 from hybrid_search.ingest.types import SourceLine
-from hybrid_search.text.filters import ID, list_alternatives
-from hybrid_search.text.values import read_period
 
 HIT_ID = "_id"
 
+KEEP = "30m"
+"""How long a server keeps a scroll after each page: as long as a page may take to be ingested, a
+server that is away meanwhile included.
+"""
+PAGE = 50
+"""Documents in a page. Texts may be long, and encoding them takes longer than a round trip."""
 
-@dataclass(frozen=True, slots=True)
-class ForeignIndex:
-    """An index to read, with read options and conditions on its documents.
+REMEDY = "run the same command again, which skips what is unchanged"
 
-    Without columns, the id of a document is its ``_id``, and its text is the field ``text``; a list
-    there is taken as turns. All other fields are metadata. Fields called id, text or turns are
-    renamed to ``source_id`` and so on, because a document has its own.
+_log = logging.getLogger(__name__)
+
+
+_Hit = make_object(_index=str, _id=str, _source=NotRequired[dict[str, Any]])
+_Hits = make_object(total=make_object(value=NonNegativeInt), hits=Items[_Hit])
+_PAGE = Shape[answers.Answer](make_object(_scroll_id=str, hits=_Hits))
+
+ServerHit = Mapping[str, Any]
+
+
+def read_index(
+    server: Server, index: str, options: ReadOptions = AS_IS
+) -> Generator[SourceLine, None, None]:
+    """Yield all documents of an index as of one point in time.
+
+    `index` may also be an alias, or several names separated by commas. Without columns, the id of a
+    document is its ``_id``, and its text is the field ``text``; a list there is taken as turns. All
+    other fields are metadata. Fields called id, text or turns are renamed to ``source_id`` and so
+    on, because a document has its own.
+
+    Close the generator, or read it to the end; until then the server keeps the point in time.
+    Raises IndexMissingError if there is no such index, ServerError if the server fails.
     """
-
-    index: str
-    options: ReadOptions = AS_IS
-    where: Mapping[str, Any] = field(default_factory=dict)
-
-    def lines(self, server: Server) -> Generator[SourceLine, None, None]:
-        """Yield all documents as of one point in time.
-
-        The server filters out only some of the documents that `where` excludes. Close the
-        generator, or read it to the end; until then the server keeps the point in time. Raises
-        IndexMissingError if there is no such index, ServerError if the server fails.
-        """
-        where = self._select_conditions()
-        query = build_query(
-            where,
-            server_reader.fetch_properties(server, self.index) if where else [],
-            by_id=self._columns["id"] == HIT_ID,
-        )
-        with closing(server_reader.iterate_hits(server, self.index, query)) as hits:
-            if self.options.rows == "turn":
-                yield from self._group_lines(hits)
-                return
-            for number, hit in enumerate(hits, 1):
-                yield self._build_line(hit, number)
-
-    @property
-    def _columns(self) -> dict[str, str]:
-        named = {"id": HIT_ID, **self.options.columns.of}
-        return named if {*CONTENT} & named.keys() else {**named, "text": "text"}
-
-    def _select_conditions(self) -> Mapping[str, Any]:
-        """Return the conditions that the server may apply, those on unchanged fields."""
-        if self.options.rows == "turn":  # turn fields are not call fields
-            return {}
-        named = self.options.columns.of.keys() - {"id"}
-        return {key: value for key, value in self.where.items() if key not in named}
-
-    def _group_lines(self, hits: Iterator[Mapping[str, Any]]) -> Iterator[SourceLine]:
-        records = (self._read_hit(hit, number) for number, hit in enumerate(hits, 1))
-        options = replace(self.options, columns=Columns(self._columns))
-        for record in group_calls(records, options):
-            yield record.as_line(self.index)
-
-    def _read_hit(self, hit: Mapping[str, Any], number: int) -> Record:
-        fields = dict(hit.get("_source", {}))
-        if self._columns["id"] == HIT_ID:
-            fields[HIT_ID] = hit["_id"]
-        return Record(number, fields=fields)
-
-    def _build_line(self, hit: Mapping[str, Any], number: int) -> SourceLine:
-        record = self._read_hit(hit, number)
-        columns = self._columns
-        if "turns" not in columns and isinstance(find(record.fields or {}, columns["text"]), list):
-            columns["turns"] = columns.pop("text")
-        options = replace(self.options, columns=Columns(columns))
-        return build_record(record, options).as_line(f"{hit['_index']}/{hit['_id']}")
+    named = {"id": HIT_ID, **options.columns}
+    columns = named if {*CONTENT} & named.keys() else {**named, "text": "text"}
+    with closing(_iterate_hits(server, index)) as hits:
+        if options.rows == "turn":
+            records = (_read_hit(hit, number, columns) for number, hit in enumerate(hits, 1))
+            for record in group_calls(records, replace(options, columns=columns)):
+                yield record.as_line(index)
+            return
+        for number, hit in enumerate(hits, 1):
+            record = _read_hit(hit, number, columns)
+            own = replace(options, columns=_find_turns(columns, record))
+            yield build_record(record, own).as_line(f"{hit['_index']}/{hit['_id']}")
 
 
-INTEGERS = ("long", "integer")
-EVERYTHING: dict[str, Any] = {"match_all": {}}
+def _read_hit(hit: ServerHit, number: int, columns: Mapping[str, str]) -> Record:
+    fields = dict(hit.get("_source", {}))
+    if columns["id"] == HIT_ID:
+        fields[HIT_ID] = hit["_id"]
+    return Record(number, fields=fields)
 
 
-def build_query(
-    where: Mapping[str, Any], mappings: Sequence[Mapping[str, Any]], *, by_id: bool
-) -> dict[str, Any]:
-    """Return a query that finds everything that `where` selects in indexes with `mappings`.
+def _find_turns(columns: Mapping[str, str], record: Record) -> Mapping[str, str]:
+    """Return the columns of a document, in which a list under the name of the text is turns."""
+    if "turns" in columns or not isinstance(find(record.fields or {}, columns["text"]), list):
+        return columns
+    return {"turns" if key == "text" else key: name for key, name in columns.items()}
 
-    `by_id` means that a document's id is its ``_id``. The query only has conditions that a server
-    evaluates exactly, on whole keywords, integers and booleans; it would tokenize, round or convert
-    other values.
+
+def _iterate_hits(server: Server, index: str) -> Generator[ServerHit, None, None]:
+    """Yield every document of `index`.
+
+    Raises:
+        IndexMissingError: If there is no such index.
+        IndexStoreError: If the server no longer has the scroll, or an answer of it was lost.
+        ServerError: If the server fails.
     """
-    filters = [
-        clause
-        for name, value in sorted(where.items())
-        if (clause := _build_filter(name, list_alternatives(value), mappings, by_id))
-    ]
-    return {"bool": {"filter": filters}} if filters else EVERYTHING
-
-
-def _build_filter(
-    name: str, values: Sequence[Any], mappings: Sequence[Mapping[str, Any]], by_id: bool
-) -> dict[str, Any] | None:
-    if any(isinstance(value, Mapping) for value in values):  # comparisons are evaluated here
-        return None
-    if name == ID:
-        return {"ids": {"values": list(values)}} if by_id else None
-    clauses = [
-        _build_terms(name, values, _find_field(properties, name.split(".")))
-        for properties in mappings
-    ]
-    return clauses[0] if clauses and all(clause == clauses[0] for clause in clauses) else None
-
-
-def _find_field(properties: Mapping[str, Any], steps: Sequence[str]) -> Mapping[str, Any]:
-    """Return the mapping of a field, empty if it is not mapped.
-
-    Also empty for fields of ``nested`` objects, which need special queries.
-    """
-    field: Mapping[str, Any] = {"properties": properties}
-    for step in steps:
-        if field.get("type", "object") != "object":
-            return {}
-        field = field.get("properties", {}).get(step, {})
-    return field
-
-
-def _build_terms(
-    name: str, values: Sequence[Any], field: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    if not field.get("index", True):
-        return None
-    kind = field.get("type")
-    if kind == "text":
-        inner = field.get("fields", {}).get("keyword", {})
-        return (
-            _build_terms(f"{name}.keyword", values, inner)
-            if inner.get("type") == "keyword"
-            else None
-        )
-    if kind == "keyword" and all(
-        _is_plain_keyword(value, field.get("ignore_above", 8191)) for value in values
-    ):
-        return {"terms": {name: list(values)}}
-    if kind in INTEGERS and all(_is_integer(value) for value in values):
-        return {"terms": {name: [int(value) for value in values]}}
-    if kind == "boolean" and all(str(value).lower() in ("true", "false") for value in values):
-        return {"terms": {name: [str(value).lower() == "true" for value in values]}}
-    return None
-
-
-def _is_plain_keyword(value: Any, longest: int) -> bool:
-    """Return whether the server stores this value as exactly this keyword.
-
-    Text that looks like a number or boolean may match 7.0 or true, and a date may be the same time
-    in another notation.
-    """
-    if not isinstance(value, str) or len(value) > longest // 2:
-        return False
-    is_truth_value = value.lower() in ("true", "false")
-    return not (is_truth_value or _is_number(value) or read_period(value))
-
-
-def _is_number(value: str) -> bool:
+    body = {"query": {"match_all": {}}, "sort": ["_doc"], "size": PAGE}
+    params = {"scroll": KEEP, **COMPLETE_RESULTS}
+    path = f"/{quote(index, safe=',*')}/_search"
     try:
-        float(value)
-    except ValueError:
-        return False
-    return True
+        page = server.request("POST", path, params=params, body=body, read=_PAGE.read)
+    except ServerError as error:
+        if error.status != 404:
+            raise
+        raise IndexMissingError(
+            f"there is no index {index!r} on {server} to read from: "
+            "GET /_cat/indices lists those that exist"
+        ) from error
+    remaining = page["hits"]["total"]["value"]
+    try:
+        while hits := page["hits"]["hits"]:
+            remaining -= len(hits)
+            yield from hits
+            page = _fetch_next(server, page["_scroll_id"])
+    finally:
+        _close(server, page["_scroll_id"])
+    if remaining > 0:  # an answer that is lost on the way cannot be had again
+        raise IndexStoreError(
+            f"{server} left out {remaining} documents of {index!r}, as its connection broke or a "
+            f"part of it was away: {REMEDY}"
+        )
 
 
-def _is_integer(value: Any) -> bool:
-    if isinstance(value, bool) or not str(value).removeprefix("-").isdecimal():
-        return False
-    return abs(int(value)) < 2**31
+def _fetch_next(server: Server, scroll_id: str) -> answers.Answer:
+    body = {"scroll": KEEP, "scroll_id": scroll_id}
+    try:
+        page: answers.Answer = server.request("POST", "/_search/scroll", body=body, read=_PAGE.read)
+    except ServerError as error:
+        if error.status != 404:
+            raise
+        raise IndexStoreError(
+            f"{server} no longer has the moment of the index that was read (the server was "
+            f"restarted, or a page took over {KEEP}): {REMEDY}"
+        ) from error
+    return page
+
+
+def _close(server: Server, scroll_id: str) -> None:
+    try:
+        server.request("DELETE", "/_search/scroll", body={"scroll_id": scroll_id}, read=OBJECT.read)
+    except ServerError as error:
+        _log.info("a scroll was not closed, and ends by itself in %s: %s", KEEP, error)

@@ -46,7 +46,7 @@ def read_table(table: Table, options: ReadOptions) -> Iterator[Record]:
     options = replace(options, columns=columns)
     if options.rows == "turn":
         return group_calls(table.read(), options)
-    _check_ids(table, columns.of.get("id", "id"))
+    _check_ids(table, columns.get("id", "id"))
     return (build_record(record, options) for record in table.read())
 
 
@@ -56,7 +56,7 @@ def complete_columns(columns: Columns, header: Sequence[str], rows: str = "docum
     Raises:
         InputError: If a column is missing, or none gives the id or the text.
     """
-    of = {key: name if name in header else name.strip() for key, name in columns.of.items()}
+    of = {key: name if name in header else name.strip() for key, name in columns.items()}
     below_turns = {"text", *TURN_KEYS} if "turns" in {*of, *header} else set()
     listed = f"the columns are {', '.join(header)}"[:1000]
     for key, name in of.items():
@@ -77,7 +77,7 @@ def complete_columns(columns: Columns, header: Sequence[str], rows: str = "docum
         raise InputError(
             f"no columns id and text are among the {len(header)} of the table: {remedy}", listed
         )
-    return Columns(of)
+    return of
 
 
 def _check_ids(table: Table, column: str) -> None:

@@ -69,15 +69,15 @@ def _store(record: Record, columns: Columns) -> _Stored:
     if record.fields is None:
         return record.number, None, record.raw, record.fault
     raw, fields = record.raw or dump(record.fields), dict(record.fields)
-    call = stringify_number(take(fields, columns.of.get("id", "id")))
+    call = stringify_number(take(fields, columns.get("id", "id")))
     if not isinstance(call, str):
         return record.number, None, raw, "the row has no id of a call"
-    names = {key: columns.of.get(key, key) for key in OWN_KEYS}
+    names = {key: columns.get(key, key) for key in OWN_KEYS}
     try:
         turn = read_turn_keys({key: take(fields, name) for key, name in names.items()}, names)
     except InputError as error:
         return record.number, None, raw, str(error)
-    for key, name in columns.of.items():
+    for key, name in columns.items():
         if key != "id" and key not in OWN_KEYS and (value := take(fields, name)) is not None:
             fields[key] = value
     return record.number, call, dump({"turn": {"text": "", **turn}, "rest": fields}), None

@@ -4,10 +4,9 @@ In: the settings of a run and the name of an index. Out: one `Check` after the o
 one hides no other, and nothing is changed. In reading order:
 
     check      the result of one check, and how errors become results
-    machine    Python, the distribution, packages, telemetry, ONNX Runtime, device
+    machine    Python, distribution, packages, telemetry, ONNX Runtime, device, folder of indexes
     model      the model folder, its fitted parts, the encoder, and whether it made an index
-    embedded   the folder of embedded indexes
-    server     a server: login, version, plugins, health, privileges, mapping
+    server     a server: login, version, plugins, health, privileges
 
 A new check is a generator of `Check` in one of these, with a line in `_model_checks` or
 `_store_checks` below.
@@ -58,8 +57,7 @@ def _model_checks(settings: Settings) -> Sequence[tuple[str, Checks]]:
         ("device", partial(machine.device, settings.device)),
         ("model", partial(model.folder, settings)),
         ("models", model.installed_models),
-        ("calibration", partial(model.calibration, settings)),
-        ("span prior", partial(model.span_prior, settings)),
+        ("fitted parts", partial(model.fitted_parts, settings)),
         ("encoder", partial(model.encoder, settings)),
     )
 

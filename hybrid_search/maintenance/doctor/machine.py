@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -16,24 +15,9 @@ from hybrid_search.encoder import devices
 from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
 from hybrid_search.system import DISTRIBUTION, available_cores, install_command
 
-OLDEST = (3, 11)
-NEEDED = (
-    "numpy",
-    "tokenizers",
-    "numkong",
-    "pydantic",
-    "pyyaml",
-    "opensearch-py",
-    "typer",
-    "rich",
-)
-OPTIONAL = (
-    "botocore",
-    "prometheus-client",
-    "opentelemetry-api",
-    "ray",
-    "starlette",
-    "uvicorn",
+PACKAGES = (
+    *("numpy", "tokenizers", "numkong", "tantivy", "pydantic", "opensearch-py", "typer", "rich"),
+    *("botocore", "prometheus-client", "opentelemetry-api", "ray", "starlette", "uvicorn"),
 )
 PACKAGE = "hybrid_search"
 RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
@@ -43,29 +27,15 @@ LOW_SPACE, MINIMUM_SPACE = 2 * 10**9, 10**8
 
 
 def python() -> Iterator[Check]:
-    """Check the version of the Python interpreter."""
+    """Tell the version of Python, the system, and its cores."""
     system = f"{platform.system()} {platform.machine()}"
-    finding = f"{platform.python_version()} on {system}, {available_cores()} cores"
-    is_old = sys.version_info < OLDEST
-    yield (
-        problem("python", finding, "use Python 3.11 or newer") if is_old else ok("python", finding)
-    )
+    yield ok("python", f"{platform.python_version()} on {system}, {available_cores()} cores")
 
 
 def packages() -> Iterator[Check]:
-    """Check that all packages are installed, and list their versions."""
-    installed = {
-        name: package_version
-        for name in (DISTRIBUTION, *NEEDED, *OPTIONAL)
-        if (package_version := _version(name))
-    }
-    finding = ", ".join(f"{name} {package_version}" for name, package_version in installed.items())
-    missing = [name for name in NEEDED if name not in installed]
-    yield (
-        problem("packages", f"missing: {', '.join(missing)}", install_command())
-        if missing
-        else ok("packages", finding)
-    )
+    """List the versions of the packages that matter, as a report of a fault needs them."""
+    versions = ((name, _version(name)) for name in (DISTRIBUTION, *PACKAGES))
+    yield ok("packages", ", ".join(f"{name} {found}" for name, found in versions if found))
 
 
 def distribution() -> Iterator[Check]:
@@ -141,21 +111,6 @@ def device(name: str) -> Iterator[Check]:
     )
 
 
-def check_writable(folder: Path) -> str:
-    """Return a sentence that says that `folder` can be written, and how much space is free.
-
-    A folder that does not exist passes if it could be made; otherwise this raises OSError.
-    """
-    existing_folder = next(
-        parent for parent in (folder, *folder.absolute().parents) if parent.exists()
-    )
-    with tempfile.TemporaryFile(dir=existing_folder):
-        pass
-    free = shutil.disk_usage(existing_folder).free
-    state = "can be written" if existing_folder == folder else "can be made"
-    return f"{folder} {state}, {free / 1e9:,.1f} GB free"
-
-
 def _version(name: str) -> str | None:
     try:
         return version(name)
@@ -166,8 +121,13 @@ def _version(name: str) -> str | None:
 def store(path: str) -> Iterator[Check]:
     """Check that the folder can be written, and how much space is free."""
     folder = Path(path).expanduser()
+    existing_folder = next(
+        parent for parent in (folder, *folder.absolute().parents) if parent.exists()
+    )
     try:
-        finding = check_writable(folder)
+        with tempfile.TemporaryFile(dir=existing_folder):
+            pass
+        free = shutil.disk_usage(existing_folder).free
     except OSError as error:
         yield problem(
             "store",
@@ -175,10 +135,8 @@ def store(path: str) -> Iterator[Check]:
             "let this user write there, or use another folder: --url embedded:PATH",
         )
         return
-    existing_folder = next(
-        parent for parent in (folder, *folder.absolute().parents) if parent.exists()
-    )
-    free = shutil.disk_usage(existing_folder).free
+    state = "can be written" if existing_folder == folder else "can be made"
+    finding = f"{folder} {state}, {free / 1e9:,.1f} GB free"
     if free < MINIMUM_SPACE:
         yield problem(
             "store",

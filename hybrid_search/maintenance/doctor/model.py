@@ -12,16 +12,14 @@ from hybrid_search.backends import open_backend
 from hybrid_search.backends.types import IndexInfo, IndexSpec, check_spec
 from hybrid_search.config import Settings
 from hybrid_search.encoder import model_folder
-from hybrid_search.encoder.prior_file import load as load_prior
-from hybrid_search.encoder.truncated import default_dimension
 from hybrid_search.errors import IndexMissingError, ModelError
 from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
-from hybrid_search.search.calibration import load as load_calibration
 
 SENTENCE = (
     "I would like what I paid last week to go back on my card, "
     "since the kettle leaks and nobody picks up the phone."
 )
+FITTED = (model_folder.CALIBRATION, model_folder.BOUNDARIES)
 TIMED = 64
 """Sentences that are encoded to measure the rate: a tenth of a second on two cores."""
 
@@ -56,45 +54,21 @@ def installed_models() -> Iterator[Check]:
     )
 
 
-def calibration(settings: Settings) -> Iterator[Check]:
-    """Check that the calibration can be used, and that a change of it would be seen."""
+def fitted_parts(settings: Settings) -> Iterator[Check]:
+    """Check that the model has the parts that are fitted to it, and vouches for them."""
     path = encoders.find_model(settings.model)
-    artifact, name = model_folder.read_settings(path), model_folder.CALIBRATION
-    if not (path / name).is_file():
+    known = model_folder.read_settings(path).sha256
+    missing = [name for name in FITTED if name not in known]
+    if missing:
         yield warning(
-            "calibration",
-            f"{path} has no {name}: scores are mapped by parameters that were not fitted to this "
-            "model",
-            "copy the file from where the model came from, or calibrate the model",
-        )
-        return
-    maps = load_calibration(path, artifact.precisions[0])
-    if name not in artifact.sha256:
-        yield warning(
-            "calibration",
-            f"encoder.json in {path} has no SHA-256 of {name}: a change of it would go unseen",
-            "calibrate the model again, which records the digest",
-        )
-        return
-    parameters = ", ".join(f"{name} {value:g}" for name, value in maps.to_dict().items())
-    yield ok("calibration", f"scores are mapped by {parameters}")
-
-
-def span_prior(settings: Settings) -> Iterator[Check]:
-    """Check that the prior of spans can be used."""
-    path = encoders.find_model(settings.model)
-    artifact, name = model_folder.read_settings(path), model_folder.BOUNDARIES
-    prior = load_prior(path, default_dimension(artifact))
-    if prior is None:
-        missing = "encoder.json names no" if (path / name).is_file() else "there is no"
-        yield warning(
-            "span prior",
-            f"{missing} {name} in {path}: the words that are shown are chosen by cosine alone",
-            "copy the model again from where it came from, if it has such a file there",
+            "fitted parts",
+            f"encoder.json in {path} has no SHA-256 of {' and '.join(missing)}: scores are mapped "
+            "by parameters that may not be the model's, and the words that are shown may be chosen "
+            "by cosine alone",
+            "copy the model again from where it came from, if it has these files there",
         )
     else:
-        weights = f"ends {prior.ends:.3f}, inside {prior.inside:.3f}, length {prior.length:.3f}"
-        yield ok("span prior", f"the words that are shown are chosen by cosine and {weights}")
+        yield ok("fitted parts", f"{' and '.join(FITTED)} are those of the model")
 
 
 def encoder(settings: Settings) -> Iterator[Check]:

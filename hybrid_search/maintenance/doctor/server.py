@@ -1,20 +1,17 @@
-"""Check a server: whether it answers, version, plugins, health, privileges, mapping and index."""
+"""Check a server: whether it answers, version, plugins, health, privileges and index."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NotRequired
-from urllib.parse import quote
 
 from hybrid_search import backends
-from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import aliases, answers, mappings
+from hybrid_search.backends.server import aliases
 from hybrid_search.backends.server.dialects import find_dialect
 from hybrid_search.backends.server.dialects.base import format_version
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.connection import connect
+from hybrid_search.backends.server.transport.connection import Server, connect
 from hybrid_search.backends.server.transport.shape import (
     ANYTHING,
     Items,
@@ -72,7 +69,6 @@ def checks(settings: Settings, index: str) -> Iterator[Check]:
         "version": lambda: _version(server),
         "health": lambda: _health(server),
         "privileges": lambda: _privileges(server, index, settings.access.identity),
-        "mapping": lambda: _mapping(server, index),
         "index": lambda: _index(server, settings, index),
     }
     try:
@@ -147,61 +143,16 @@ def _health(server: Server) -> Iterator[Check]:
         yield ok("health", finding)
 
 
-def _mapping(server: Server, index: str) -> Iterator[Check]:
-    """Check that the mapping of the index is the one that we write, field by field."""
-    try:
-        server_index = aliases.find_index(server, index)
-    except IndexMissingError as error:
-        yield warning(
-            "mapping",
-            str(error),
-            f"run hybrid-search setup --index {index}, or the first ingest, to make it",
-        )
-        return
-    answer = server.request("GET", f"/{quote(index)}/_mapping", read=answers.MAPPINGS.read)
-    actual = next(iter(answer.values()))["mappings"]
-    options = IndexOptions.parse(aliases.read_options(server, server_index))
-    expected = mappings.index_body(server.engine, server_index.spec, options, server.version)[
-        "mappings"
-    ]
-    faults = [*mapping_differences(expected["properties"], actual.get("properties", {}), "")]
-    faults += [] if str(actual.get("dynamic")) == "strict" else ["dynamic is not strict"]
-    if faults:
-        yield problem(
-            "mapping",
-            f"{server_index.name} has another mapping than ours: {'; '.join(faults[:5])}",
-            f"run hybrid-search reindex --index {index}, which writes a new version",
-        )
-    else:
-        count = len(expected["properties"])
-        yield ok("mapping", f"{server_index.name} has our {count} fields, unchanged")
-
-
-def mapping_differences(
-    expected: Mapping[str, Any], actual: Mapping[str, Any], prefix: str
-) -> Iterator[str]:
-    """Yield a sentence for each field that is missing or of another type or analyzer."""
-    for name, expected_field in expected.items():
-        path, actual_field = f"{prefix}{name}", actual.get(name)
-        if actual_field is None:
-            yield f"{path} is missing"
-            continue
-        for key in ("type", "analyzer", "dimension", "dims"):
-            default = "object" if key == "type" else None
-            expected_value = expected_field.get(key, default)
-            actual_value = actual_field.get(key, default)
-            if expected_value != actual_value:
-                yield f"{path} has {key} {actual_value!r} and not {expected_value!r}"
-        yield from mapping_differences(
-            expected_field.get("properties", {}), actual_field.get("properties", {}), f"{path}."
-        )
-
-
 def _index(server: Server, settings: Settings, index: str) -> Iterator[Check]:
     """Check that this model made the index, and count what is in it."""
     try:
         aliases.find_index(server, index)
-    except IndexMissingError:  # the check of the mapping has said so
+    except IndexMissingError as error:
+        yield warning(
+            "index",
+            str(error),
+            f"run hybrid-search setup --index {index}, or the first ingest, to make it",
+        )
         return
     backend = backends.open_backend(settings.url, settings.access)
     try:
@@ -232,18 +183,15 @@ def _query_privileges(server: Server, index: str, identity: str) -> Iterator[Che
         "POST", "/_security/user/_has_privileges", body=body, read=PRIVILEGES.read
     )
     index_privileges = {name: response["index"].get(name, {}) for name in names}
+
+    def list_lacking(privileges: Sequence[str], *places: str) -> list[str]:
+        granted = [index_privileges[place] for place in places]
+        return [name for name in privileges if not all(item.get(name) for item in granted)]
+
     lacking = {
-        "search": [privilege for privilege in READ if not index_privileges[index].get(privilege)],
-        "ingest into": [
-            privilege
-            for privilege in WRITE
-            if not all(index_privileges[name].get(privilege) for name in names)
-        ],
-        "make": [
-            privilege
-            for privilege in MAKE
-            if not all(index_privileges[name].get(privilege) for name in names)
-        ],
+        "search": list_lacking(READ, index),
+        "ingest into": list_lacking(WRITE, *names),
+        "make": list_lacking(MAKE, *names),
     }
     lacking["make"] += [name for name, allowed in response["cluster"].items() if not allowed]
     missing = [f"{action} ({', '.join(names)})" for action, names in lacking.items() if names]

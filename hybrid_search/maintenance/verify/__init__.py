@@ -6,7 +6,7 @@ repair is asked for. In reading order:
 
     completeness    faults that the list of a document's passages shows
     reencode        an even sample; a document put together from its passages, and compared
-    repair          segments made again, and documents encoded again from their stored text
+    repair          documents encoded again from their stored text
     report          the findings, their remedies, and how far two encodings may differ
 
 A new kind of fault is a `Fault` in completeness (from the list alone) or in reencode.
@@ -16,17 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybrid_search.backends.base import Backend, LocalBackend
-from hybrid_search.backends.types import IndexSpec, ListedPassage, Salvage, check_spec
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.types import IndexSpec, ListedPassage, check_spec
 from hybrid_search.config import DEFAULT_SAMPLE
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.maintenance.verify.completeness import find_faults, group_by_document
 from hybrid_search.maintenance.verify.reencode import EvenSample, compare_document
-from hybrid_search.maintenance.verify.repair import is_mendable, repair_index, salvage_file
+from hybrid_search.maintenance.verify.repair import is_mendable, repair_index
 from hybrid_search.maintenance.verify.report import Verification
 
-__all__ = ["Verification", "salvage_file", "verify"]
+__all__ = ["Verification", "verify"]
 
 
 def verify(
@@ -37,7 +37,6 @@ def verify(
     *,
     full: bool = False,
     repair: bool = False,
-    salvage: Salvage | None = None,
 ) -> Verification:
     """Check every passage of an index, and encode a sample of its documents again.
 
@@ -49,10 +48,9 @@ def verify(
         encoder: The model that wrote it.
         index: Name of the index.
         sample: Number of documents to encode again.
-        full: Read all word codes, and compare the segments with them.
+        full: Read all word codes, and look for what they show of their own damage.
         repair: Mend first what the index itself has the data for. Implies `full`; without it
             nothing is changed.
-        salvage: What became of the file when it was mended (`salvage_file`), to be reported.
 
     Returns:
         The counts and the findings.
@@ -67,11 +65,6 @@ def verify(
     spec, _ = backend.read_head(index)
     check_spec(index, spec, IndexSpec.from_encoder(encoder.info, spec.policy, spec.codes))
     verification = Verification(index, spec.precision, encoder.info.precision)
-    if salvage:
-        verification.add_salvage(salvage)
-    if isinstance(backend, LocalBackend):
-        for fault in backend.find_file_faults(index, full=full or repair):
-            verification.add("", -1, fault, is_mendable=fault.kind == "file" and not repair)
     if repair:
         verification.repaired_documents = repair_index(backend, encoder, index, spec)
     even_sample = EvenSample[Sequence[ListedPassage]](sample)

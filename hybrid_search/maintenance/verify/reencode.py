@@ -11,7 +11,6 @@ import numpy as np
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import (
-    Candidates,
     DamagedRowError,
     Fault,
     Key,
@@ -183,8 +182,7 @@ def _fetch_word_codes(
     """Return the word codes of each passage, or `UNREADABLE`."""
     keys = [row.key for row in rows]
     empty_request = Request("", np.zeros(1, np.float32), len(keys), lexical=False, semantic=False)
-    unscored = Candidates(dict.fromkeys(keys, 0.0))  # so that nobody computes a BM25 score
-    stored = backend.complete_candidates(index, empty_request, keys, unscored)
+    stored = backend.read_passages(index, empty_request, keys)
     codes_by_key = {passage.key: passage.tokens for passage in stored}
     return [codes_by_key.get(key, word_codes.UNREADABLE) for key in keys]
 

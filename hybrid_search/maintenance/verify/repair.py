@@ -1,7 +1,7 @@
-"""Mend what can be mended from what an index itself holds: segments and word codes.
+"""Mend what can be mended from what an index itself holds: word codes, and all made of them.
 
-A segment is made again from word codes. A document with damaged codes is encoded again from its
-stored text and written in its own place, with the same source hash.
+A document with damaged codes is encoded again from its stored text and written in its own place,
+with the same source hash.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hybrid_search.backends.base import Backend, LocalBackend
+from hybrid_search.backends.base import Backend
 from hybrid_search.backends.turn_layout import build_layout, unpack_word_times
 from hybrid_search.backends.types import (
     DamagedRowError,
@@ -18,7 +18,6 @@ from hybrid_search.backends.types import (
     IndexSpec,
     ListedPassage,
     PassageContent,
-    Salvage,
 )
 from hybrid_search.encoder import passage_codes
 from hybrid_search.encoder.base import Encoder
@@ -43,20 +42,8 @@ def is_mendable(faults: Sequence[tuple[ListedPassage, Fault]]) -> bool:
     return bool(kinds) and kinds <= MENDABLE
 
 
-def salvage_file(backend: Backend, index: str) -> Salvage | None:
-    """Copy what can be read of a damaged file into a new one; None if there is no such damage."""
-    if not isinstance(backend, LocalBackend):
-        return None
-    faults = backend.find_file_faults(index, full=True)
-    if all(fault.kind != "file" for fault in faults):
-        return None
-    return backend.salvage(index)
-
-
 def repair_index(backend: Backend, encoder: Encoder, index: str, spec: IndexSpec) -> int:
     """Mend `index`, and return how many documents were encoded again for it."""
-    with backend.writer(index, spec):  # an embedded index now makes damaged segments again
-        pass
     damaged = [
         rows
         for rows in group_by_document(backend.iterate_passages(index, full=True))

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from hybrid_search.backends.types import Fault, Salvage
+from hybrid_search.backends.types import Fault
 
 FINDINGS = 1000
 """Findings that are listed at most; all are counted."""
@@ -54,7 +54,6 @@ class Verification:
         encoded_documents: Documents of the sample.
         encoded_passages: Passages of the sample.
         repaired_documents: Documents that were written again, if a repair was asked for.
-        salvaged_documents: Documents that were copied out of a damaged file, if a repair found one.
         difference: The largest 1 - cosine between a span's stored and fresh vector, 0..2, beyond
             what rounding costs, among the passages that are within `bound`.
         other_precision: Passages beyond `bound` but within `INT8`: they were written in another
@@ -71,7 +70,6 @@ class Verification:
     encoded_documents: int = 0
     encoded_passages: int = 0
     repaired_documents: int = 0
-    salvaged_documents: int = 0
     difference: float = 0.0
     other_precision: int = 0
     wrong: Counter[str] = field(default_factory=Counter)
@@ -93,11 +91,7 @@ class Verification:
         """Count a fault, and list it if it is among the first."""
         self.wrong[fault.kind] += 1
         if len(self.findings) < FINDINGS:
-            remedy = (
-                REPAIR.format(self.index)
-                if is_mendable
-                else _remedy(self.index, document_id, fault)
-            )
+            remedy = REPAIR.format(self.index) if is_mendable else _remedy(self.index, document_id)
             self.findings.append(
                 Finding(
                     fault.kind,
@@ -107,17 +101,6 @@ class Verification:
                     remedy,
                 )
             )
-
-    def add_salvage(self, salvage: Salvage) -> None:
-        """List the documents that could not be copied out of a damaged file."""
-        self.salvaged_documents = salvage.documents
-        lost = Fault("missing", "it could not be read, and is not in the index any more")
-        for document_id in [*salvage.lost_ids, *[""] * salvage.unnamed]:
-            self.wrong[lost.kind] += 1
-            if len(self.findings) < FINDINGS:
-                remedy = f"ingest it again: hybrid-search ingest FILE --index {self.index}"
-                finding = Finding(lost.kind, document_id, None, lost.description, remedy)
-                self.findings.append(finding)
 
     def check_difference(self, difference: float) -> Fault | None:
         """Return a fault if a difference is too large, otherwise count it and return None."""
@@ -149,9 +132,7 @@ class Verification:
         }
 
 
-def _remedy(index: str, document_id: str, fault: Fault) -> str:
-    if fault.kind == "file":  # what was copied out of it is damaged again
-        return f"check the disk, and ingest again after hybrid-search delete --index {index} --yes"
+def _remedy(index: str, document_id: str) -> str:
     if not document_id:  # no command can name its document
         return (
             "restore the index from a backup, or delete it and ingest again, after "

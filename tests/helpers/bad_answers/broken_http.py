@@ -102,7 +102,6 @@ ENDLESS: dict[str, BadAnswer] = {
     "a longer length than the body": send_body(b"{}", content_length="1000"),
     "a gzip bomb": lambda _: Reply(200, _compress_bomb(), {"content-encoding": "gzip"}),
     "an endless body": lambda _: RawReply(_stream_zeros()),
-    "a byte at a time": _change(drip="body"),
     "silence": _change(wait=2.0),
 }
 """Only a limit of the client ends them."""

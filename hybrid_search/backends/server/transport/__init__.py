@@ -3,10 +3,11 @@
 In: a URL, a login, and requests as Python objects. Out: decoded answers, outcomes of bulk actions,
 and errors that say who refused what and what to do. In reading order:
 
-* `base` is the contract, `address` parses the URL.
-* `connection` is a `Server` over `client`, which sends requests within limits of time and size.
+* `address` parses the URL.
+* `client` sends requests within limits of time and size.
 * `shape` checks what an answer must hold.
 * `errors` turns failures into messages; `retry` is the loop that tries again, with its policy.
-* `patience` is a `Server` for writers, which waits for minutes.
+* `bulk` cuts actions into requests, and tells the outcome of each.
+* `connection` is the `Server`, which puts them together. For writers it waits for minutes.
 * `sigv4` signs requests for AWS.
 """

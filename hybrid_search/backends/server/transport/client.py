@@ -6,6 +6,7 @@ import json
 import logging
 import ssl
 from collections.abc import Callable, Collection, Mapping
+from time import monotonic
 from typing import Any
 
 import cbor2
@@ -18,14 +19,14 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning, ReadTimeoutErr
 
 from hybrid_search.backends.server.transport import sigv4
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.base import Body
 from hybrid_search.backends.server.transport.errors import (
     RequestError,
+    TooLargeError,
     build_request_error,
 )
-from hybrid_search.backends.server.transport.limits import Limits, limit_pool, read, start_request
 from hybrid_search.credentials import MEGABYTE, Access
 from hybrid_search.errors import UsageError
+from hybrid_search.observability.traffic import note_answer
 
 JSON, LINES, CBOR = "application/json", "application/x-ndjson", "application/cbor"
 """The formats of requests and answers.
@@ -36,6 +37,9 @@ strings have to be searched for quotes on both sides.
 
 POOL = 32
 """Sockets that are kept open. More threads than that open one briefly."""
+
+READ_BYTES = 256 * 1024
+"""Bytes that are read, or unpacked from a compressed answer, at once."""
 
 Sign = Callable[[str, str, bytes | None], dict[str, str]]
 """Returns the headers that sign a request, given method, URL and body."""
@@ -63,12 +67,13 @@ class Client:
         if not access.verify:
             # one for each request; `connection.warn` has logged it once
             disable_warnings(InsecureRequestWarning)
-        limits = Limits(access.timeout, int(access.answer_megabytes * MEGABYTE))
+        most_bytes = int(access.answer_megabytes * MEGABYTE)
         self._transport = Transport(
             [host],
             connection_class=_Node,
             headers={"authorization": header.reveal()} if header else {},
-            limits=limits,
+            seconds=access.timeout,
+            most_bytes=most_bytes,
             sign=_create_signer(access),
             ssl_context=_create_ssl_context(access) if address.is_secure else None,
             max_retries=0,
@@ -114,7 +119,7 @@ def encode_json(body: Any) -> bytes:
     )
 
 
-def encode_action(action: Body) -> bytes:
+def encode_action(action: Mapping[str, Any]) -> bytes:
     """Return the lines of a bulk request for an action of the library's bulk helper.
 
     Its ``_source`` is an object or its JSON.
@@ -127,29 +132,27 @@ def encode_action(action: Body) -> bytes:
 
 
 class _Node(Connection):
-    """The library's connection to a server, with sockets whose answers are limited."""
+    """The library's connection to a server, which takes answers up to a limit of their size."""
 
     def __init__(
         self,
         *,
-        limits: Limits,
+        seconds: float,
+        most_bytes: int,
         sign: Sign | None,
         ssl_context: ssl.SSLContext | None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        self._limits, self._sign, self._ssl_context = limits, sign, ssl_context
+        self._seconds, self._most_bytes = seconds, most_bytes
+        self._sign, self._ssl_context = sign, ssl_context
         self._pool = self._create_pool()
 
     def _create_pool(self) -> HTTPConnectionPool:
         host, port, context = self.hostname, self.port, self._ssl_context
-        pool = (
-            HTTPSConnectionPool(host, port, maxsize=POOL, ssl_context=context)
-            if self.use_ssl
-            else HTTPConnectionPool(host, port, maxsize=POOL)
-        )
-        limit_pool(pool)
-        return pool
+        if self.use_ssl:
+            return HTTPSConnectionPool(host, port, maxsize=POOL, ssl_context=context)
+        return HTTPConnectionPool(host, port, maxsize=POOL)
 
     def perform_request(
         self,
@@ -175,9 +178,7 @@ class _Node(Connection):
         try:
             status, answer_headers, data = self._exchange(method, target, body, all_headers)
         except (HTTPError, OSError, ValueError) as error:
-            failure = build_request_error(
-                error, self._limits.seconds, isinstance(error, ReadTimeoutError)
-            )
+            failure = build_request_error(error, self._seconds, isinstance(error, ReadTimeoutError))
             raise failure from error
         for warning in answer_headers.get_all("warning", ()):
             _log.info("the server warns: %s", warning)  # for Python's warnings programs may end
@@ -189,25 +190,51 @@ class _Node(Connection):
     def _exchange(
         self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, Any, bytes]:
-        """Return status, headers and body of the answer to a request, within the limits."""
+        """Return status, headers and body of the answer to a request."""
         answer: Any = self._pool.urlopen(
             method,
             target,
-            start_request(body, self._limits),  # type: ignore[arg-type]
+            body,
             headers,
             retries=False,
             redirect=False,
-            timeout=self._limits.seconds,
+            timeout=self._seconds,
             preload_content=False,
         )
         try:
-            data = read(answer, self._limits)
+            data = self._read(answer)
         except BaseException:
             answer.close()
             raise
         finally:
             answer.release_conn()
         return answer.status, answer.headers, data
+
+    def _read(self, answer: Any) -> bytes:
+        """Return the body of an answer, unpacked if it is compressed.
+
+        Raises:
+            TooLargeError: If it has more bytes than are taken, or says so.
+            RequestError: If it is still coming when the time of a request is over.
+        """
+        deadline = monotonic() + self._seconds
+        parts, size = [], answer.length_remaining or 0
+        is_late = False
+        if size <= self._most_bytes:
+            size = 0
+            for part in answer.stream(READ_BYTES):
+                if is_late:  # and the part before was not the last one
+                    limit = f"{self._seconds:g} s (HYBRID_SEARCH_TIMEOUT)"
+                    raise RequestError(0, f"the answer was not complete after {limit}")
+                parts.append(part)
+                size += len(part)
+                if size > self._most_bytes:
+                    break
+                is_late = monotonic() > deadline
+            note_answer(size)
+        if size > self._most_bytes:
+            raise TooLargeError(self._most_bytes)
+        return b"".join(parts)
 
     def close(self) -> None:
         """Close the sockets; the next request opens others."""

@@ -1,26 +1,33 @@
-"""A connection to one cluster: it tries again, translates errors, and reads the version once."""
+"""A connection to one cluster: it tries again or waits, translates errors, and asks who it is."""
 
 from __future__ import annotations
 
 import logging
 import re
 import threading
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Unpack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import replace
+from typing import Any, Self
 from urllib.parse import quote, urlencode
 
 from hybrid_search.backends.server.dialects import find_dialect, recognise
 from hybrid_search.backends.server.dialects.base import Version, format_version
 from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.base import Body, Outcome, RequestOptions
+from hybrid_search.backends.server.transport.bulk import (
+    BUSY,
+    Body,
+    Outcome,
+    build_outcome,
+    pair_items,
+    split_actions,
+)
 from hybrid_search.backends.server.transport.client import (
     CBOR,
     JSON,
     LINES,
     Client,
-    encode_action,
     encode_json,
 )
 from hybrid_search.backends.server.transport.errors import (
@@ -41,21 +48,13 @@ from hybrid_search.backends.server.transport.shape import (
 from hybrid_search.credentials import Access
 from hybrid_search.errors import AccessError, ServerError, UsageError
 
-CHUNK_ACTIONS = 500
-CHUNK_BYTES = 8 * 1024 * 1024
-"""The largest bulk request. Small instances of managed services accept 10 MB and no more."""
-
-BUSY = 503
-"""The status of an action if the index is blocked for everybody, as on a full disk: that is not the
-fault of the document.
-"""
-
-LEFT_OUT = "the server did not answer for it"
+REMEDY = "What it took is safe: see to the server, and run the same command again"
+"""Ends the error for a server that a writer has waited for."""
 
 _log = logging.getLogger(__name__)
 
 
-def connect(address: Address, access: Access) -> Connection:
+def connect(address: Address, access: Access) -> Server:
     """Return a connection to the server at `address`.
 
     Nothing is sent before the first request, not even to ask for the engine.
@@ -72,22 +71,53 @@ def connect(address: Address, access: Access) -> Connection:
                 "HYBRID_SEARCH_AWS_REGION is for Amazon OpenSearch Service: "
                 f"{dialect.title} takes a password, an API key or a token"
             )
-    return Connection(address, access)
+    return Server(address, access)
 
 
-class Connection:
-    """A `Server`. It is asked for its engine if the address does not name that."""
+class Server:
+    """A connection to one cluster. Safe to use from several threads.
+
+    It is asked for its engine if the address does not name that.
+    """
 
     def __init__(self, address: Address, access: Access) -> None:
         self._client = Client(address, access)
         self._address = address
         self._access = access
+        self._policy = retry.REQUEST
         self._lock = threading.Lock()
         self._identity: tuple[str, Version] | None = None
 
+    def with_policy(self, policy: retry.RetryPolicy) -> Self:
+        """Return the same server, whose requests are tried as `policy` says."""
+        server = copy(self)
+        server._policy = policy
+        return server
+
+    def wait(self, seconds: float) -> Self:
+        """Return the same server as a writer needs it: busy or lost, it is waited for.
+
+        It waits so many seconds each time; with 0 it tries as often as for a single request: six
+        times within a minute. An error that is not transient (a refused login, a request that the
+        server will not do) is raised at once. While a request waits, the stages of the ingest wait
+        with it, so no document is refused because the server was down.
+        """
+        policy = retry.REQUEST
+        if seconds:
+            policy = replace(policy, tries=None, total=seconds)
+        outage = retry.OutageLog(str(self), policy.total)
+        return self.with_policy(
+            replace(
+                policy,
+                on_wait=outage.report_wait,
+                on_answer=outage.report_answer,
+                remedy=REMEDY,
+            )
+        )
+
     @property
     def engine(self) -> str:
-        """Return the name of the engine; asks the server, once, if the address has none."""
+        """The name of the engine, as in `dialects.DIALECTS`; may ask the server, once."""
         return self._address.engine or self._identify()[0]
 
     @property
@@ -105,62 +135,127 @@ class Connection:
             raise ServerError(f"{found}: {why}")
         return version
 
-    def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
-        """See `Server.request`."""
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Body | None = None,
+        body: Any = None,
+        lines: Iterable[Body] | None = None,
+        binary: bool = False,
+        read: Callable[[Any], Any] | None = None,
+    ) -> Any:
+        """Return what `read` makes of the answer to one request (True or False for HEAD).
+
+        If the server is busy or unreachable the request is sent again, with growing pauses.
+
+        Args:
+            method: The method.
+            path: The path, without parameters.
+            params: The query part of the URL.
+            body: The body, sent as JSON.
+            lines: Sent as newline-delimited JSON, instead of a body.
+            binary: Asks for the answer in CBOR, which is shorter and faster to read if it is large.
+            read: Returns what is used of an answer; raises ShapeError or ServerError if it is not
+                usable. By default an answer must be a JSON object or list.
+
+        Raises ServerError if it failed, with the HTTP status, and AccessError if the server answers
+        with 401 or 403.
+        """
         if self._address.engine is None:
-            self._identify(options.get("policy"))
-        return self._request(method, path, **options)
+            self._identify()
+        target = path + build_query_string(params or {})
+        content = encode_json(body)
+        if lines is not None:
+            content = b"".join(encode_json(line) + b"\n" for line in lines)
+        content_type = JSON if lines is None else LINES
+        read = read or (ANYTHING.read if method == "HEAD" else CONTAINER.read)
+        return self._send(
+            method, path, target, content or None, content_type, CBOR if binary else JSON, read
+        )
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
-        """Yield the outcome of each action (see `Server.bulk`).
+        """Yield the outcome of each action, which is sent once.
+
+        Actions are those of opensearch-py's bulk helper: ``_op_type``, ``_index``, ``_id`` and
+        ``_source``, which is an object or its JSON. Each request is bounded in count and bytes. A
+        transient failure is never raised: it is an outcome with one of `TRANSIENT_STATUSES`.
 
         Raises AccessError if the login is refused, because then nothing that follows would be
         accepted.
         """
-        for chunk in _split_actions(actions):
+        for chunk in split_actions(actions):
             yield from self._send_chunk(chunk)
 
+    def send_all(self, actions: Iterable[Body]) -> Iterator[Outcome]:
+        """Yield the final outcome of each action, in the order in which they become known.
+
+        Only actions that failed with a transient error are sent again. Every action names its
+        ``_id``, so an action that was accepted although its answer was lost does no harm by being
+        sent twice.
+
+        Raises ServerError if the server accepted nothing in all that time. Actions without an
+        outcome are missing; the same command sends them again.
+        """
+        attempts = retry.Attempts(self._policy)
+        while True:
+            transient: list[Outcome] = []
+            for outcome in self.bulk(actions):
+                if outcome.is_transient:
+                    transient.append(outcome)
+                else:
+                    attempts.note_progress()
+                    yield outcome
+            if not transient:
+                self._policy.on_answer()
+                return
+            reason = transient[0].reason or str(transient[0].status)
+            message = f"{self} did not accept {len(transient)} passages: {reason}"
+            pause = max(outcome.retry_after for outcome in transient)
+            if not attempts.wait(ServerError(message, transient[0].status, pause)):
+                raise self._build_timeout(transient, reason)
+            actions = [outcome.action for outcome in transient]
+
     def close(self) -> None:
-        """See `Server.close`."""
+        """Close the sockets; the next request opens others."""
         self._client.close()
 
     def __str__(self) -> str:
         return str(self._address)
 
     def __repr__(self) -> str:
-        return f"Connection({str(self._address)!r}, {self._access.identity})"
+        return f"Server({str(self._address)!r}, {self._access.identity})"
 
-    def _identify(self, policy: retry.RetryPolicy | None = None) -> tuple[str, Version]:
+    def _identify(self) -> tuple[str, Version]:
         """Return engine and version of the server, which is asked once."""
         with self._lock:
             if self._identity is None:
-                hello = self._request("GET", "/", policy=policy, read=ANYTHING.read)
+                hello = self._send("GET", "/", "/", None, JSON, JSON, ANYTHING.read)
                 self._identity = parse_hello(hello, self._address)
             return self._identity
 
-    def _request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
-        lines = options.get("lines")
-        target = path + build_query_string(options.get("params", {}))
-        content = (
-            encode_json(options.get("body"))
-            if lines is None
-            else b"".join(encode_json(line) + b"\n" for line in lines)
-        )
-        content_type = JSON if lines is None else LINES
-        accept = CBOR if options.get("binary") else JSON
-        read = options.get("read", ANYTHING.read if method == "HEAD" else CONTAINER.read)
+    def _send(
+        self,
+        method: str,
+        path: str,
+        target: str,
+        content: bytes | None,
+        content_type: str,
+        accept: str,
+        read: Callable[[Any], Any],
+    ) -> Any:
+        """Return what `read` makes of the answer; `target` is the path with its parameters."""
 
         def send_once() -> Any:
             try:
-                return read(
-                    self._client.send(method, target, content or None, content_type, accept)
-                )
+                return read(self._client.send(method, target, content, content_type, accept))
             except RequestError as failure:
                 raise self._translate(failure, f"{method} {path}") from failure
             except (ShapeError, RecursionError) as error:
                 raise build_shape_error(error, self._address, f"{method} {path}") from error
 
-        return retry.attempt(send_once, options.get("policy"))
+        return retry.attempt(send_once, self._policy)
 
     def _send_chunk(self, chunk: list[tuple[Body, bytes]]) -> Iterator[Outcome]:
         """Yield the outcomes of the actions of one request."""
@@ -168,8 +263,8 @@ class Connection:
         content = b"".join(lines for _, lines in chunk)
         try:
             items = read_items(self._client.send("POST", "/_bulk", content, LINES, JSON))
-            for action, item in _pair_items(actions, items):
-                yield _build_outcome(action, item)
+            for action, item in pair_items(actions, items):
+                yield build_outcome(action, item)
         except (ShapeError, RecursionError) as error:
             raise build_shape_error(error, self._address, "POST /_bulk") from error
         except RequestError as failure:
@@ -180,6 +275,14 @@ class Connection:
             kind = error_kind(failure.data)
             for action in actions:
                 yield Outcome(action, status, str(lost), lost.retry_after or 0.0, kind)
+
+    def _build_timeout(self, transient: list[Outcome], reason: str) -> ServerError:
+        first_id = transient[0].action.get("_id")
+        return ServerError(
+            f"{self} did not accept {len(transient)} passages within {self._policy.total:.0f} s "
+            f"(the first is {first_id!r}): {reason}. {REMEDY}",
+            transient[0].status,
+        )
 
     def _translate(self, failure: RequestError, request: str) -> ServerError:
         return translate_failure(failure, self._address, self._access, request)
@@ -233,43 +336,3 @@ def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-
-
-def _split_actions(actions: Iterable[Body]) -> Iterator[list[tuple[Body, bytes]]]:
-    """Yield the actions of one request after the other, each with what is sent for it."""
-    chunk: list[tuple[Body, bytes]] = []
-    size = 0
-    for action in actions:
-        lines = encode_action(action)
-        if chunk and (len(chunk) == CHUNK_ACTIONS or size + len(lines) > CHUNK_BYTES):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append((action, lines))
-        size += len(lines)
-    if chunk:
-        yield chunk
-
-
-def _pair_items(
-    actions: Iterable[Body], items: Iterable[Mapping[str, Any]]
-) -> Iterator[tuple[Body, Mapping[str, Any] | None]]:
-    """Yield each action with the item that is about it, None if the answer leaves it out."""
-    pending = deque(actions)
-    for item in items:
-        while pending and not _is_about(pending[0], item):
-            yield pending.popleft(), None
-        if not pending:
-            raise ShapeError(f"items: {item.get('_id')!r} is not the id of an action that was sent")
-        yield pending.popleft(), item
-    yield from ((action, None) for action in pending)
-
-
-def _is_about(action: Body, item: Mapping[str, Any]) -> bool:
-    return action.get("_id") is None or str(action["_id"]) == item.get("_id")
-
-
-def _build_outcome(action: Body, item: Mapping[str, Any] | None) -> Outcome:
-    if item is None:
-        return Outcome(action, 0, LEFT_OUT)
-    status = BUSY if is_blocked(item) else item.get("status", 500)
-    return Outcome(action, status, reason(item) if "error" in item else "", kind=error_kind(item))

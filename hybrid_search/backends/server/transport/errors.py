@@ -65,13 +65,13 @@ class TooLargeError(RequestError):
 
 
 def build_request_error(error: BaseException, timeout: float, is_timeout: bool) -> RequestError:
-    """Return the failure of a connection that broke, or had no answer within the limits."""
+    """Return the failure of a connection that broke, or was silent for `timeout` seconds."""
     causes = list(_iterate_causes(error))
     if isinstance(causes[-1], TooLargeError):
         return causes[-1]
     why = getattr(causes[-1], "strerror", None) or str(causes[-1])
     if is_timeout or isinstance(causes[-1], TimeoutError):
-        why = f"no complete answer within {timeout:g} s (HYBRID_SEARCH_TIMEOUT)"
+        why = f"it was silent for {timeout:g} s (HYBRID_SEARCH_TIMEOUT)"
     untrusted = any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
     return RequestError(0, why, untrusted=untrusted)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -40,6 +41,9 @@ class Wait:
     pause: float
 
 
+QUIET_SECONDS = 3.0
+"""Seconds of waiting that are not logged: a server that is busy for a moment is no news."""
+
 SLOW_TRY = 2.0
 """Seconds of a first try after which a warning is logged."""
 
@@ -55,8 +59,29 @@ def log_wait(wait: Wait) -> None:
     _log.log(level, "%s; trying again", wait.error)
 
 
-def ignore_answer() -> None:
-    """Do nothing when the server answers."""
+class OutageLog:
+    """Logs when waiting for a server begins and ends, once for all threads that wait for it."""
+
+    def __init__(self, server: str, seconds: float) -> None:
+        self._server, self._seconds = server, seconds
+        self._lock = threading.Lock()
+        self._away_since: float | None = None
+        """When the outage began that the log has reported; None without one."""
+
+    def report_wait(self, wait: Wait) -> None:
+        """Log that the server is waited for, unless that is known or was only a moment."""
+        with self._lock:
+            if self._away_since is None and wait.spent + wait.pause > QUIET_SECONDS:
+                self._away_since = time.monotonic() - wait.spent
+                _log.warning("%s; waiting for it, up to %.0f s", wait.error, self._seconds)
+
+    def report_answer(self) -> None:
+        """Log that the server answers again, if an outage was reported."""
+        with self._lock:
+            if self._away_since is not None:
+                seconds = time.monotonic() - self._away_since
+                _log.warning("%s answers again, after %.0f s", self._server, seconds)
+                self._away_since = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +99,7 @@ class RetryPolicy:
     first: float = 0.5
     longest: float = 20.0
     on_wait: Callable[[Wait], None] = log_wait
-    on_answer: Callable[[], None] = ignore_answer
+    on_answer: Callable[[], None] = lambda: None
     remedy: str = ""
 
     def pauses(self) -> Iterator[float]:
@@ -145,19 +170,19 @@ def _is_transient(error: ServerError) -> bool:
     return error.status in TRANSIENT_STATUSES and not isinstance(error, AccessError)
 
 
-def attempt(operation: Callable[[], T], policy: RetryPolicy | None = None) -> T:
+def attempt(operation: Callable[[], T], policy: RetryPolicy) -> T:
     """Return the result of `operation`, tried again while it fails with a transient error.
 
     Args:
         operation: Sends one request; raises ServerError if that failed.
-        policy: The limits; by default those of a single request.
+        policy: The limits.
 
     Returns:
         The result of the first try that succeeds.
 
     Raises ServerError if the error is not transient, or the limits of the policy are reached.
     """
-    attempts = Attempts(policy or REQUEST)
+    attempts = Attempts(policy)
     while True:
         try:
             result = operation()

@@ -20,28 +20,6 @@ def combine_reports(first: Report, second: Report) -> Report:
     return report
 
 
-class Tally:
-    """A report that sums up the runs of a command, including one that fails half-way."""
-
-    def __init__(self) -> None:
-        self._finished, self._current = Summary(), Summary()
-        self.has_begun = False
-        """Whether any run has begun."""
-
-    def __call__(self, summary: Summary) -> None:
-        """Record a run, whose summary is still changing."""
-        if summary is not self._current:
-            self._finished.add(self._current)
-            self._current, self.has_begun = summary, True
-
-    def total(self) -> Summary:
-        """Return the sum of the runs so far."""
-        total = Summary()
-        total.add(self._finished)
-        total.add(self._current)
-        return total
-
-
 @contextmanager
 def serve_reports(port: int | None, host: str) -> Iterator[Report]:
     """Yield a report that feeds the metrics at `port`; without a port it does nothing.
@@ -51,12 +29,12 @@ def serve_reports(port: int | None, host: str) -> Iterator[Report]:
     if port is None:
         yield ignore_report
         return
-    from hybrid_search.ingest.observe.metrics import StallDetector, serve_metrics
+    from hybrid_search.ingest.metrics import RunMetrics, serve_metrics
 
-    detector = StallDetector()
-    with serve_metrics(detector, host, port) as bound_port:
+    metrics = RunMetrics()
+    with serve_metrics(metrics, host, port) as bound_port:
         address = f"[{host}]" if ":" in host else host
         logs.log_or_print(
             f"metrics at http://{address}:{bound_port}/metrics", extra={"port": bound_port}
         )
-        yield detector
+        yield metrics

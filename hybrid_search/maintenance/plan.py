@@ -1,0 +1,266 @@
+"""Estimate the bytes, hours and shards of an index from a sample of its documents.
+
+The sample is encoded against the clock, and nothing is written. Everything grows in proportion to
+the documents; what no sample can tell is a constant that was measured on two shared cores, each
+with its file in ``benchmarks/results``.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.encoder import passage_codes
+from hybrid_search.encoder.base import Encoder, codebook, span_prior
+from hybrid_search.errors import InputError, UsageError
+from hybrid_search.ingest import document_parser
+from hybrid_search.ingest.types import SourceLine
+from hybrid_search.search.span_search import ENCODE_PASSAGES
+from hybrid_search.text import passages, window_policy, word_codes
+from hybrid_search.text.types import Document, Passage, WordCodes
+
+DOCUMENTS = 1000
+SECONDS = 15.0
+"""A sample ends at so many documents, or when the encoder has worked for so many seconds."""
+
+NUMBER_BYTES = 1
+"""Bytes of a number in the graph of a new index."""
+
+NEW_INDEX = IndexOptions()
+"""The default options of an index on a server."""
+
+LIST_BYTES = 4.3
+"""Bytes of lists per word of an embedded index: 4 for its place, and the lists themselves.
+
+9,503,140 for the 2,203,329 words of calls_sgd.
+"""
+
+WORD_BYTES = 8.3
+"""Bytes per word of an embedded index, on top of all codes: text, terms and layout, compressed.
+
+18,391,522 for the same words.
+"""
+
+SERVER_CODE_BYTES = 2.34
+"""Bytes of a server's index per byte of word codes, without the vectors.
+
+Codes in base64, text and layout: 1,460,789 bytes for 1,000 words
+(``quantization_opensearch-calls_sgd``, 384 dimensions), of which vectors as floats are 320,200, by
+487,900 bytes of word codes. The segments had codes in ``_source``, as new ones have until they are
+merged; merged, they take less.
+"""
+
+VECTOR_SECONDS = 0.2629e-3
+"""Seconds that a server takes per vector of a new index.
+
+OpenSearch 3.5.0 wrote 3,804 vectors of 192 bytes a second (``latency_opensearch_288-calls_sgd``),
+with its client on the same cores.
+"""
+
+INGEST_TIMES = 1.43
+"""Seconds of a whole ingest into an embedded index per second of its encoder alone.
+
+194.6 by 136.0 (``ingest-calls_sgd``).
+"""
+
+SHARD_BYTES = 50 * 1024**3
+"""Largest size of a server's shard, as the makers of both servers advise."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Encoded documents, the lines that were none, and the seconds that the encoder took."""
+
+    documents: int
+    skipped: int
+    codes: Sequence[WordCodes]
+    tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Counts and bytes on disk of some documents, indexed under one span policy.
+
+    `embedded_bytes` are for an embedded index, `server_bytes` for a server's index without
+    replicas. Words that two passages share count once.
+    """
+
+    documents: int
+    words: int
+    tokens: int
+    passages: int
+    spans: int
+    embedded_bytes: int
+    server_bytes: int
+
+    def times(self, documents: int) -> Load:
+        """Return the load of a number of documents like these."""
+        values = {
+            name: round(value * documents / self.documents) for name, value in asdict(self).items()
+        }
+        return Load(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """Hours that indexing takes, by what limits it.
+
+    Attributes:
+        encoder: The encoder alone, on this machine and its device.
+        embedded: A whole ingest into an embedded index on this machine.
+        server: One server of two cores that writes the vectors.
+    """
+
+    encoder: float
+    embedded: float
+    server: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An estimate for indexing some documents.
+
+    Attributes:
+        policy: The span policy of the index.
+        dimension: Numbers of a vector.
+        tokens_a_second: Rate of this machine's encoder.
+        skipped: Lines of the sample that were no valid documents.
+        sample: Load of the sample.
+        load: Load of all documents.
+        hours: Hours for all documents.
+        shards: Primary shards that a server needs.
+    """
+
+    policy: str
+    dimension: int
+    tokens_a_second: float
+    skipped: int
+    sample: Load
+    load: Load
+    hours: Hours
+    shards: int
+
+    @property
+    def graph_dimension(self) -> int:
+        """Numbers of a covering window's vector on a server."""
+        return NEW_INDEX.count_graph_numbers(self.dimension)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as ``plan --json`` prints it."""
+        return asdict(self)
+
+
+def plan(sample: Sample, policy: str, dimension: int, documents: int | None) -> Plan:
+    """Return the plan for documents like the sample's, by default for as many."""
+    sample_load, rate = measure_load(sample, policy, dimension), sample.tokens / sample.seconds
+    load = sample_load.times(documents or sample.documents)
+    encoder = load.tokens / rate / 3600
+    server = load.spans * VECTOR_SECONDS / 3600
+    hours = Hours(encoder, encoder * INGEST_TIMES, server)
+    shards = max(1, math.ceil(load.server_bytes / SHARD_BYTES))
+    return Plan(policy, dimension, round(rate, 1), sample.skipped, sample_load, load, hours, shards)
+
+
+def measure_load(sample: Sample, policy: str, dimension: int) -> Load:
+    """Return the load of a sample under a span policy."""
+    words = sum(int((codes.counts > 0).sum()) for codes in sample.codes)
+    code_bytes = sum(len(word_codes.to_bytes(codes)) for codes in sample.codes)
+    spans = sum(len(window_policy.window_bounds(codes.counts, policy)) for codes in sample.codes)
+    vectors = spans * NEW_INDEX.count_graph_numbers(dimension) * NUMBER_BYTES
+    embedded = code_bytes + words * (LIST_BYTES + WORD_BYTES)
+    server = code_bytes * SERVER_CODE_BYTES + vectors
+    return Load(
+        sample.documents,
+        words,
+        sample.tokens,
+        len(sample.codes),
+        spans,
+        round(embedded),
+        round(server),
+    )
+
+
+def take_sample(
+    encoder: Encoder,
+    lines: Iterable[SourceLine],
+    most: int = DOCUMENTS,
+    seconds: float | None = None,
+) -> Sample:
+    """Return the first documents of `lines`, encoded as an ingest does.
+
+    The sample ends when the encoder has worked for `seconds` (default `SECONDS`).
+
+    Raises:
+        UsageError: If no document has a word.
+    """
+    encoder.encode(["a warm-up, so that what happens only once is not timed"])
+    skipped: list[SourceLine] = []
+    codes = list[WordCodes]()
+    encode_seconds, count, tokens = 0.0, 0, 0
+    documents = islice(_read_documents(lines, skipped), most)
+    seconds = SECONDS if seconds is None else seconds
+    while encode_seconds < seconds and (block := _next_block(documents)):
+        count += len({id(document) for document, _ in block})
+        for start in range(0, len(block), ENCODE_PASSAGES):
+            block_codes, block_tokens, spent = _encode_timed(
+                encoder, block[start : start + ENCODE_PASSAGES]
+            )
+            codes += block_codes
+            tokens += block_tokens
+            encode_seconds += spent
+    if not any(len(passage_codes.words) for passage_codes in codes):
+        raise UsageError(
+            f"the sample has no words: {count} documents and {len(skipped)} lines "
+            "that are not documents were read; give other files"
+        )
+    return Sample(count, len(skipped), codes, tokens, encode_seconds)
+
+
+def _read_documents(lines: Iterable[SourceLine], skipped: list[SourceLine]) -> Iterator[Document]:
+    """Yield the valid documents, and add the other lines to `skipped`."""
+    for line in lines:
+        try:
+            if line.fault:
+                raise InputError(line.fault)
+            if line.data.strip():
+                yield document_parser.parse(line.data)[0]
+        except InputError:
+            skipped.append(line)
+
+
+def _next_block(documents: Iterator[Document]) -> list[tuple[Document, Passage]]:
+    """Return passages of the next documents, enough for the encoder to sort them by length."""
+    block: list[tuple[Document, Passage]] = []
+    for document in documents:
+        block += [(document, passage) for passage in passages.split(document)]
+        if len(block) >= ENCODE_PASSAGES:
+            break
+    return block
+
+
+def _encode_timed(
+    encoder: Encoder, block: Sequence[tuple[Document, Passage]]
+) -> tuple[list[WordCodes], int, float]:
+    """Return the word codes of passages, their tokens, and the seconds that the encoder took."""
+    texts = [
+        text
+        for document, passage in block
+        for text in passage_codes.encoder_texts(document, [passage])
+    ]
+    started_at = time.perf_counter()
+    encodings = encoder.encode(texts)
+    elapsed = time.perf_counter() - started_at
+    codes = passage_codes.pack_word_codes(
+        [document.text[passage.start : passage.end] for document, passage in block],
+        [passage for _, passage in block],
+        encodings,
+        codebook(encoder),
+        prior=span_prior(encoder),
+    )
+    return codes, sum(len(encoding.offsets) for encoding in encodings), elapsed
