@@ -34,8 +34,8 @@ _SAMPLE = "tests/house/test_sample.py"
 _SGD_URL = f"embedded:{SGD_INDEX}"
 
 STEPS: Mapping[str, Sequence[Command]] = {
-    "prior": [_python("export.boundaries", "--model", str(SHIPPED))],
     "codebook": [_python("export.codebook", "--model", str(SHIPPED))],
+    "prior": [_python("export.boundaries", "--model", str(SHIPPED))],
     "calibration": [_python("benchmarks.quality.calibrate")],
     "probabilities": [_python("benchmarks.quality.mentions", "--fit")],
     "sample": [_python("pytest", "-q", _SAMPLE, "-k", "first_hits_are_right")],
