@@ -369,8 +369,7 @@ def test_an_error_is_one_line_in_a_real_process_too() -> None:
 def test_a_folder_that_is_a_file_is_one_error() -> None:
     Path("file").write_text("x")
     assert invoke_cli("ingest", "--url", "embedded:file", write_documents(REFUND)).error == (
-        "file is a file, and indexes lie in a folder: use another folder. If it is an index of an "
-        "earlier version, ingest again"
+        "file is a file, and indexes lie in a folder: use another folder"
     )
     assert invoke_cli(
         "ingest", "--url", "embedded:file/x", write_documents(REFUND)
