@@ -452,7 +452,7 @@ def test_doctor_says_what_a_login_may_do(filled_server: SecuredServer) -> None:
 def test_doctor_goes_on_where_a_login_is_not_shown_something(filled_server: SecuredServer) -> None:
     checks_by_name = run_doctor(filled_server, "calls-query")
     assert {name: check.state for name, check in checks_by_name.items()} == dict.fromkeys(
-        ["version", "health", "privileges", "mapping"], "warning"
+        ["version", "health", "privileges"], "warning"
     ) | {"index": "ok"}
     assert "this login may not see it: " in checks_by_name["health"].found
     assert "[cluster:monitor/health]" in checks_by_name["health"].found

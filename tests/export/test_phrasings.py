@@ -107,7 +107,8 @@ def test_a_turn_and_what_looks_like_it_stand_beside_the_same_turns_of_other_trad
         assert row["positive"][start:end] == "I want it all back"
         assert row["positive"].index(says) <= start
         assert row["positive"][slice(*core)] == "it all back"
-    assert any(len(row["positive"]) > len(TOPICS[0]["says"][0]["text"]) + 40 for row in rows)
+    others = [row["positive"].replace("I want it all back.", "") for row in rows]
+    assert max(map(len, others)) > 80
 
 
 @pytest.mark.parametrize("turn", ["Hello there.", "well"])

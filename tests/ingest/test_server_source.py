@@ -147,7 +147,7 @@ def test_fields_become_text_id_and_metadata(server: Server) -> None:
         "b": {"talk": {"turns": turns, "minutes": 3}, "number": 12},
     }
     with make_raw_index(server, documents) as index:
-        extracted = [item for item in read(server, index) if item["id"] == "a"]
+        extracted = [item for item in read(server, index) if item.get("id") == "a"]
         metadata = {
             "sector": "shop",
             "customer": {"tier": "gold", "ref": 7},
