@@ -107,8 +107,7 @@ def test_a_turn_and_what_looks_like_it_stand_beside_the_same_turns_of_other_trad
         assert row["positive"][start:end] == "I want it all back"
         assert row["positive"].index(says) <= start
         assert row["positive"][slice(*core)] == "it all back"
-    others = [row["positive"].replace("I want it all back.", "") for row in rows]
-    assert max(map(len, others)) > 80
+    assert max(row["positive"].count("was bad") for row in rows) == 3
 
 
 @pytest.mark.parametrize("turn", ["Hello there.", "well"])
