@@ -15,7 +15,7 @@ from benchmarks.servers.entries import Corpus
 from benchmarks.servers.queries import run_query
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.backends.types import Found, Request
+from hybrid_search.backends.types import FoundPassages, Request
 
 Cosines = Mapping[str, Mapping[str, float]]
 """The best cosine of every passage, by phrase and passage."""
@@ -28,7 +28,7 @@ class ExhaustiveBackend(ServerBackend):
         super().__init__(backend.server, backend.options)
         self._cosines = cosines
 
-    def find(self, index: str, request: Request) -> Found:
+    def find(self, index: str, request: Request) -> FoundPassages:
         """Return the BM25 leg of the server, and the passages of the best of all spans."""
         found = super().find(index, replace(request, semantic=False))
         cosines = self._cosines[request.phrase]

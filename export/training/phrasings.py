@@ -100,6 +100,9 @@ def _make_triple(
     }
 
 
+Place = tuple[int, int]
+"""First and last character of a part of a text, the last exclusive."""
+
 Pairs = Mapping[str, Sequence[tuple[str, str]]]
 """For each intent requests of it, each with one of another intent."""
 
@@ -161,7 +164,7 @@ class _Similar:
 
 def make_verbatim(topics: Sequence[Row], random: Random) -> Iterator[Row]:
     """Yield triples in which a phrasing of a topic is said word for word."""
-    turns = [(topic["domain"], turn["text"]) for topic in topics for turn in topic["says"]]
+    turns = _list_turns(topics)
     for topic in topics:
         phrases = list(topic["phrases"].values())
         for number in range(VERBATIM):
@@ -171,21 +174,14 @@ def make_verbatim(topics: Sequence[Row], random: Random) -> Iterator[Row]:
             if domain == topic["domain"]:
                 continue
             text, start = say_in_turn(said, turn, random)
-            yield {
-                "query": query,
-                "positive": text,
-                "negative": random.choice(topic["near"])["text"],
-                "span": [start, start + len(said)],
-                "core": [start, start + len(said)],
-                "intent": topic["topic"],
-                "domain": name_family(topic["domain"]),
-                "group": topic["domain"],
-            }
+            negative = random.choice(topic["near"])["text"]
+            span = (start, start + len(said))
+            yield _make_topic_triple(topic, query, text, negative, span, span)
 
 
 def make_passing(topics: Sequence[Row], random: Random) -> Iterator[Row]:
     """Yield triples in which turns of a topic stand beside turns of other trades."""
-    turns = [(topic["domain"], turn["text"]) for topic in topics for turn in topic["says"]]
+    turns = _list_turns(topics)
     for topic in topics:
         for says in random.sample(topic["says"], min(PASSING, len(topic["says"]))):
             others = [
@@ -198,18 +194,32 @@ def make_passing(topics: Sequence[Row], random: Random) -> Iterator[Row]:
             text, negative = (
                 " ".join([*others[:place], turn, *others[place:]]) for turn in (says["text"], near)
             )
-            first = sum(len(other) + 1 for other in others[:place])
-            span = find_place(text, says["span"], first)
-            yield {
-                "query": random.choice(list(topic["phrases"].values())),
-                "positive": text,
-                "negative": negative,
-                "span": span,
-                "core": find_place(text, says["core"], span[0]),
-                "intent": topic["topic"],
-                "domain": name_family(topic["domain"]),
-                "group": topic["domain"],
-            }
+            start = sum(len(turn) + 1 for turn in others[:place])
+            span = find_place(text, says["span"], start)
+            core = find_place(text, says["core"], span[0])
+            query = random.choice(list(topic["phrases"].values()))
+            yield _make_topic_triple(topic, query, text, negative, span, core)
+
+
+def _list_turns(topics: Sequence[Row]) -> list[tuple[str, str]]:
+    """Return the domain and text of each turn that says a topic."""
+    return [(topic["domain"], turn["text"]) for topic in topics for turn in topic["says"]]
+
+
+def _make_topic_triple(
+    topic: Row, query: str, positive: str, negative: str, span: Place, core: Place
+) -> dict[str, Any]:
+    """Return a triple of a topic; `span` and `core` are places in the positive."""
+    return {
+        "query": query,
+        "positive": positive,
+        "negative": negative,
+        "span": span,
+        "core": core,
+        "intent": topic["topic"],
+        "domain": name_family(topic["domain"]),
+        "group": topic["domain"],
+    }
 
 
 def say_in_turn(phrase: str, turn: str, random: Random) -> tuple[str, int]:
@@ -240,11 +250,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="the folder to write into")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    random = Random(1)  # noqa: S311 (no secret)
+    random, topics = Random(1), read_topics(options.data)  # noqa: S311 (no secret)
     for name, rows in (
         ("requests", make_requests(options.data, read_phrasings(), random)),
-        ("verbatim", make_verbatim(read_topics(options.data), random)),
-        ("passing", make_passing(read_topics(options.data), random)),
+        ("verbatim", make_verbatim(topics, random)),
+        ("passing", make_passing(topics, random)),
     ):
         lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
         (options.out / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")

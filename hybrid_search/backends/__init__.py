@@ -1,9 +1,9 @@
 """Stores of passages: in comes a URL or an encoded passage, out come passages and their contents.
 
 Read `base` first: it is the contract, `Backend` and its `Writer`. `types` holds what they exchange:
-`IndexSpec`, `Request`, `Found`, `StoredPassage`, `PassageContent`. Then `memory`, the reference;
-`embedded/`, tantivy and files of codes; `server/`, OpenSearch and Elasticsearch. All of them share
-`index_names`, `turn_layout` and `codes_fault`; servers also use `index_options`.
+`IndexSpec`, `Request`, `FoundPassages`, `StoredPassage`, `PassageContent`. Then `memory`, the
+reference; `embedded/`, tantivy and files of codes; `server/`, OpenSearch and Elasticsearch. All of
+them share `index_names`, `turn_layout` and `codes_fault`; servers also use `index_options`.
 
 A new backend is a module or package here, implements `Backend`, gets a line in `BACKENDS` below,
 and is added to the fixture `empty_url` of tests/conftest.py, which runs the contract tests on it.

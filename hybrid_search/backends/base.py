@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from hybrid_search.backends.types import (
-    Found,
+    FoundPassages,
     Head,
     IndexInfo,
     IndexSpec,
@@ -106,11 +106,7 @@ class IndexVersion(Protocol):
         Raises:
             UsageError: If the store has nothing that a copy would change.
         """
-        del rehash, report
-        raise UsageError(
-            "an embedded index has nothing that a copy would change: name the files of all "
-            "documents, which are ingested into the new version"
-        )
+        ...
 
     def check(self, expected_documents: int) -> None:
         """Compare what was written with the number of documents that were sent.
@@ -234,7 +230,7 @@ class Backend(Protocol):
         """
         return answer(self.read_head(index))
 
-    def find(self, index: str, request: Request) -> Found:
+    def find(self, index: str, request: Request) -> FoundPassages:
         """Return the best passages of both legs, each with its BM25 score and word codes.
 
         A leg that was not requested finds nothing, but scores what the other one finds.
@@ -263,10 +259,10 @@ class Backend(Protocol):
         Passages without such a word are left out.
         """
         contents = self.fetch_contents(index, keys)
-        ranges = {
+        ranges_by_key = {
             key: find_matches(content.text, request.phrase) for key, content in contents.items()
         }
-        return {key: found for key, found in ranges.items() if found}
+        return {key: ranges for key, ranges in ranges_by_key.items() if ranges}
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]

@@ -23,7 +23,7 @@ from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
-    Found,
+    FoundPassages,
     IndexInfo,
     IndexSpec,
     Key,
@@ -248,7 +248,7 @@ class MemoryBackend(Backend):
                     position,
                 )
 
-    def find(self, index: str, request: Request) -> Found:
+    def find(self, index: str, request: Request) -> FoundPassages:
         """Return the best passages of both legs, by scoring everything."""
         memory_index = self._get_index(index)
         lexical = self._bm25_scores(memory_index, request) if request.lexical else {}
@@ -258,11 +258,11 @@ class MemoryBackend(Backend):
         cut = partial(_cut, window=request.window)
         best = best_passages(request.vector, codes, cut, request.span_filter)
         ranked = sorted(lexical, key=lambda key: (-lexical[key], key))
-        found = dict.fromkeys([*_cut(ranked, request.window), *best.codes, *best.damaged])
-        return Found(
+        found_keys = dict.fromkeys([*_cut(ranked, request.window), *best.codes, *best.damaged])
+        return FoundPassages(
             [
                 replace(passage, cosines=best.cosines.get(passage.key))
-                for passage in self.read_passages(index, request, list(found))
+                for passage in self.read_passages(index, request, list(found_keys))
             ],
             "exact" if request.semantic else "not asked",
         )

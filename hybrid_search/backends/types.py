@@ -195,7 +195,7 @@ class StoredPassage:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class FoundPassages:
     """The passages that a store finds for a request.
 
     Attributes:

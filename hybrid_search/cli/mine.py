@@ -56,11 +56,19 @@ def mine(
     mining_outputs.check_outputs(output, report, shard)
     loaded = Topics.load(topics)
     part = Shard.parse(shard) if shard else ALL_DOCUMENTS
-    how = {"engine": engine, "workers": workers["workers"], "feedback": feedback}
     with connect(**place) as client:
         mining_outputs.check_fields(client, index, report)
         upload = mining_outputs.open_upload(client, index, to_index) if to_index else None
-        summary = mine_index(client, loaded, index, output, part, **how)
+        summary = mine_index(
+            client,
+            loaded,
+            index,
+            output,
+            part,
+            feedback=feedback,
+            engine=engine,
+            workers=workers["workers"],
+        )
         if out is not None:
             whole = None if output["since"] else part
             mining_outputs.write_report(client, index, out, report, summary, whole)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from hybrid_search.backends.types import Position
 from hybrid_search.cli.mining_outputs import Output
@@ -23,11 +22,19 @@ from hybrid_search.topics.types import MinedBlock
 
 
 def mine_index(
-    client: Client, topics: Topics, index: str, output: Output, shard: Shard, **how: Any
+    client: Client,
+    topics: Topics,
+    index: str,
+    output: Output,
+    shard: Shard,
+    *,
+    feedback: int,
+    engine: str,
+    workers: int | None,
 ) -> MiningSummary:
-    """Write the matches to a file or standard output, mined with engine, workers and feedback."""
+    """Write the matches to a file or standard output."""
     out, form = output["out"], output["output_format"]
-    content = _digest(client, topics, index, shard, how["feedback"])
+    content = _digest(client, topics, index, shard, feedback)
     mark = begin_mark(client.backend, index, content)
     position, written_since = find_start(output["since"], mark, index)
 
@@ -39,7 +46,9 @@ def mine_index(
             shard=shard,
             written_since=written_since,
             count_unlikely=True,
-            **how,
+            feedback=feedback,
+            engine=engine,
+            workers=workers,
         )
 
     with mining_progress(client.describe(index).documents) as report:

@@ -46,9 +46,9 @@ def rank(
 
 def retrieve(backend: Backend, index: str, request: Request) -> Retrieved:
     """Return the passages of both legs, each with both scores."""
-    found = backend.find(index, request)
-    passages, warnings = score_passages(index, request, found.passages)
-    return Retrieved(passages, found.method, warnings)
+    answer = backend.find(index, request)
+    passages, warnings = score_passages(index, request, answer.passages)
+    return Retrieved(passages, answer.method, warnings)
 
 
 def score_passages(

@@ -49,7 +49,7 @@ OMITTED: Mapping[type, tuple[str, ...]] = {
 @cache
 def build_description() -> dict[str, Any]:
     """Return the whole description."""
-    description: dict[str, Any] = yaml.safe_load(FILE.read_text())
+    description: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
     del description["x-problems"]  # the sets of responses, which are in their places now
     description["info"]["version"] = hybrid_search.__version__
     parameters = description["paths"]["/v1/documents/{id}"]["get"]["parameters"]

@@ -4,8 +4,8 @@ Ingest: `SourceLine` -> `Document` of `Turn`s, with its hash a `ParsedDocument` 
 `Passage`s of `Part`s, each a `PreparedPassage` -> encoded to `Encoding`s -> packed into
 `WordCodes` -> `Entry` -> written.
 
-Query: `Query` -> a `Request` per phrase -> `Found`, with `StoredPassage`s -> `ScoredPassage` ->
-grouped by document, with `PassageContent` -> `Hit` with its `Span`s -> `Result`.
+Query: `Query` -> a `Request` per phrase -> `FoundPassages`, with `StoredPassage`s ->
+`ScoredPassage` -> grouped by document, with `PassageContent` -> `Hit` with its `Span`s -> `Result`.
 
 `SourceLine`, `ParsedDocument` and `PreparedPassage` live in `hybrid_search.ingest.types`, `Request`
 to `StoredPassage` and `PassageContent` in `hybrid_search.backends.types`, and `Query`,

@@ -28,7 +28,7 @@ from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import (
     FACETS,
-    Found,
+    FoundPassages,
     IndexInfo,
     IndexSpec,
     Key,
@@ -182,7 +182,7 @@ class EmbeddedBackend(Backend):
         with self._turns.take():
             return answer(self.read_head(index))
 
-    def find(self, index: str, request: Request) -> Found:
+    def find(self, index: str, request: Request) -> FoundPassages:
         """Return the best passages of both legs.
 
         tantivy computes BM25. The nearest words propose passages for the span leg, or all are
@@ -194,7 +194,7 @@ class EmbeddedBackend(Backend):
             if request.semantic:
                 best, method = _find_by_spans(snapshot, request, list(scores))
             keys = list(dict.fromkeys([*scores, *best.codes, *best.damaged]))
-            return Found(_read_passages(snapshot, request, keys, scores, best), method)
+            return FoundPassages(_read_passages(snapshot, request, keys, scores, best), method)
 
     def read_passages(
         self, index: str, request: Request, keys: Sequence[Key]

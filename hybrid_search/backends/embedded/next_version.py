@@ -6,6 +6,7 @@ may write meanwhile.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from hybrid_search.backends.base import IndexVersion, Writer
@@ -20,7 +21,7 @@ from hybrid_search.backends.embedded.versions import (
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import IndexSpec, check_spec
-from hybrid_search.errors import IndexMissingError, IndexStoreError
+from hybrid_search.errors import IndexMissingError, IndexStoreError, UsageError
 from hybrid_search.text import window_policy
 
 
@@ -48,6 +49,14 @@ class NextVersion(IndexVersion):
         """Return a writer of the new version; raises ModelError if that is for another spec."""
         check_spec(index, self._new.spec, spec)
         return EmbeddedWriter(self._folder, self._new, None, keeps_empty=True)
+
+    def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
+        """Raise UsageError: an embedded index has no options that a copy could change."""
+        del rehash, report
+        raise UsageError(
+            "an embedded index has nothing that a copy would change: name the files of all "
+            "documents, which are ingested into the new version"
+        )
 
     def check(self, expected_documents: int) -> None:
         """Check that the new version holds this many documents, each with all its passages.

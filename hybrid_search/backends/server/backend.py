@@ -30,7 +30,7 @@ from hybrid_search.backends.server.searcher import Searcher
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import (
-    Found,
+    FoundPassages,
     Head,
     IndexInfo,
     IndexSpec,
@@ -146,7 +146,7 @@ class ServerBackend(Backend):
         """Return the contents of the passages of documents, in order, as far as they exist."""
         return scan.read_documents(self.server, aliases.find_index(self.server, index), ids)
 
-    def find(self, index: str, request: Request) -> Found:
+    def find(self, index: str, request: Request) -> FoundPassages:
         """Return the best passages of both legs, from one ``_msearch``.
 
         Those of the span leg are in the order of their best span, after all their spans were
@@ -169,7 +169,7 @@ class ServerBackend(Backend):
         keys = list(dict.fromkeys([*lexical, *best.codes, *best.damaged]))
         passages = self._read_passages(index, request, keys, {**others, **proposals.bm25}, best)
         counted = f"HNSW, {len(hits)} passages scored exactly"
-        return Found(passages, counted if request.semantic else "not asked")
+        return FoundPassages(passages, counted if request.semantic else "not asked")
 
     def read_passages(
         self, index: str, request: Request, keys: Sequence[Key]

@@ -35,7 +35,7 @@ def python() -> Iterator[Check]:
 def packages() -> Iterator[Check]:
     """List the versions of the packages that matter, as a report of a fault needs them."""
     versions = ((name, _version(name)) for name in (DISTRIBUTION, *PACKAGES))
-    yield ok("packages", ", ".join(f"{name} {found}" for name, found in versions if found))
+    yield ok("packages", ", ".join(f"{name} {version}" for name, version in versions if version))
 
 
 def distribution() -> Iterator[Check]:

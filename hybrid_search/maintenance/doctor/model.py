@@ -57,8 +57,8 @@ def installed_models() -> Iterator[Check]:
 def fitted_parts(settings: Settings) -> Iterator[Check]:
     """Check that the model has the parts that are fitted to it, and vouches for them."""
     path = encoders.find_model(settings.model)
-    known = model_folder.read_settings(path).sha256
-    missing = [name for name in FITTED if name not in known]
+    digests = model_folder.read_settings(path).sha256
+    missing = [name for name in FITTED if name not in digests]
     if missing:
         yield warning(
             "fitted parts",

@@ -217,21 +217,20 @@ class _Node(Connection):
             TooLargeError: If it has more bytes than are taken, or says so.
             RequestError: If it is still coming when the time of a request is over.
         """
+        if (answer.length_remaining or 0) > self._most_bytes:
+            raise TooLargeError(self._most_bytes)
         deadline = monotonic() + self._seconds
-        parts, size = [], answer.length_remaining or 0
-        is_late = False
-        if size <= self._most_bytes:
-            size = 0
-            for part in answer.stream(READ_BYTES):
-                if is_late:  # and the part before was not the last one
-                    limit = f"{self._seconds:g} s (HYBRID_SEARCH_TIMEOUT)"
-                    raise RequestError(0, f"the answer was not complete after {limit}")
-                parts.append(part)
-                size += len(part)
-                if size > self._most_bytes:
-                    break
-                is_late = monotonic() > deadline
-            note_answer(size)
+        parts, size, is_late = [], 0, False
+        for part in answer.stream(READ_BYTES):
+            if is_late:  # and the part before was not the last one
+                limit = f"{self._seconds:g} s (HYBRID_SEARCH_TIMEOUT)"
+                raise RequestError(0, f"the answer was not complete after {limit}")
+            parts.append(part)
+            size += len(part)
+            if size > self._most_bytes:
+                break
+            is_late = monotonic() > deadline
+        note_answer(size)
         if size > self._most_bytes:
             raise TooLargeError(self._most_bytes)
         return b"".join(parts)
