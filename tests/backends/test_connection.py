@@ -838,7 +838,8 @@ def test_a_server_that_takes_a_request_slowly_is_left_when_its_time_is_over(engi
 def send_slowly(data: bytes, chunks: int) -> Iterator[bytes]:
     """Yield an answer in chunks that come after 1.2 s each."""
     yield b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
-    yield b"transfer-encoding: chunked\r\n\r\n"
+    # the server closes the socket behind a raw reply, which the next request must not use
+    yield b"transfer-encoding: chunked\r\nconnection: close\r\n\r\n"
     size = -(-len(data) // chunks)
     for start in range(0, len(data), size):
         time.sleep(1.2)
