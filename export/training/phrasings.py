@@ -75,7 +75,7 @@ def make_requests(data: Path, phrasings: Sequence[Row], random: Random) -> Itera
         by_set[row["set"]].append(row)
     for name, rows in by_set.items():
         make = _label_requests if name in LABELLED else _pair_requests
-        pairs = make(data, name, {row["intent"] for row in rows}, random)
+        pairs = make(data, name, sorted({row["intent"] for row in rows}), random)
         for row in rows:
             for phrase in row["phrases"].values():
                 for positive, negative in pairs[row["intent"]]:
@@ -107,7 +107,7 @@ Pairs = Mapping[str, Sequence[tuple[str, str]]]
 """For each intent requests of it, each with one of another intent."""
 
 
-def _label_requests(data: Path, name: str, intents: set[str], random: Random) -> Pairs:
+def _label_requests(data: Path, name: str, intents: Sequence[str], random: Random) -> Pairs:
     """Return requests for training, each with the most similar one of another intent."""
     with gzip.open(data / name / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         rows = [row for row in map(json.loads, lines) if row["part"] == "train"]
@@ -125,7 +125,7 @@ def _label_requests(data: Path, name: str, intents: set[str], random: Random) ->
     }
 
 
-def _pair_requests(data: Path, name: str, intents: set[str], random: Random) -> Pairs:
+def _pair_requests(data: Path, name: str, intents: Sequence[str], random: Random) -> Pairs:
     """Return the positives of triples with an intent, each with the negative of its triple."""
     pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
     path = data / "train_triples" / f"{name}.jsonl.gz"
@@ -153,7 +153,8 @@ class _Similar:
     def find(self, place: int, left_out: set[int]) -> int:
         """Return the place of the text nearest to that at `place`; none of `left_out`."""
         overlaps: Counter[int] = Counter()
-        for word in sorted(self._words[place], key=lambda word: self._counts[word])[:RAREST]:
+        by_rarity = sorted(self._words[place], key=lambda word: (self._counts[word], word))
+        for word in by_rarity[:RAREST]:
             for holder in self._holders[word]:
                 overlaps[holder] += 1000 // self._counts[word] + 1
         others = [item for item in overlaps.most_common() if item[0] not in left_out]
