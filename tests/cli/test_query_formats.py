@@ -12,7 +12,7 @@ import pytest
 from hybrid_search.search.result_rows import COLUMNS
 from tests.helpers.cli import invoke_cli
 
-QUERY = ("query", "money back", "--size", "2", "--where", "sector=shop")
+QUERY = ("query", "put the money back", "--size", "2", "--where", "sector=shop")
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 

@@ -143,7 +143,7 @@ def test_what_is_not_meant_may_be_several_phrases_and_is_in_the_plan(client: Cli
     assert result.plan["not"] == phrases
     by_id = {hit.id: hit.spans[0].text for hit in result.hits}
     assert "received a refund" in by_id["both"]
-    assert "arrived" not in by_id["came"]
+    assert "arrived" not in by_id.get("came", "")
 
 
 def test_both_together_and_at_every_weight(client: Client) -> None:
