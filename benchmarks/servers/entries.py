@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import results
-from benchmarks.quality.collection import ingest_task
 from benchmarks.quality.tasks import TASKS
-from hybrid_search import encoder
+from hybrid_search import connect, encoder
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.types import IndexSpec, Request
 from hybrid_search.config import DEFAULT_POLICY
@@ -53,7 +52,13 @@ def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
     Raises:
         SystemExit: For a larger size.
     """
-    ingest_task(TASKS[TASK], data).client.close()
+    path = str(data / TASKS[TASK].documents)
+    with connect(f"embedded:{results.STORE}") as client:  # what is there is not encoded again
+        client.ingest_lines(
+            itertools.islice(files.read([path]), calls),
+            index=TASK,
+            rejects=results.STORE / f"{TASK}.rejected.jsonl",
+        )
     full_encoder = encoder.load(device="cpu")
     default_encoder, target_encoder = (
         encoder.truncate_encoder(full_encoder),
@@ -65,8 +70,7 @@ def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
             f" {default_encoder.info.dimension} numbers, which can only be truncated"
         )
     spec = IndexSpec.from_encoder(default_encoder.info, DEFAULT_POLICY)
-    source_lines = files.read([str(data / TASKS[TASK].documents)])
-    entries = read_entries(itertools.islice(source_lines, calls), TASK, spec)
+    entries = read_entries(itertools.islice(files.read([path]), calls), TASK, spec)
     return Corpus(
         [
             replace(entry, tokens=_truncate_codes(entry.tokens, codebook(target_encoder)))

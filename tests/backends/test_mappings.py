@@ -150,7 +150,12 @@ def test_an_index_has_one_shard_and_the_replicas_of_the_server_unless_others_are
     engine: str,
 ) -> None:
     knn = {"knn": True} if engine == "opensearch" else {}
-    settings = {**knn, "number_of_shards": 1, "refresh_interval": "30s"}
+    settings = {
+        **knn,
+        "number_of_shards": 1,
+        "refresh_interval": "30s",
+        "codec": "best_compression",
+    }
     if engine == "elasticsearch":
         settings["dense_vector.hnsw_enable_early_termination"] = False
     options = IndexOptions("standard")
