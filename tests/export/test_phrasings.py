@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -62,6 +65,36 @@ def test_phrasings_meet_requests_for_training_and_the_nearest_of_another_intent(
     assert {row["negative"] for row in triples} == {"where do I get a card"}
     assert {row["intent"] for row in triples} == {"banking77.lost_card"}
     assert not any("domain" in row for row in triples)
+
+
+def test_the_triples_do_not_depend_on_the_seed_of_hashes(tmp_path: Path) -> None:
+    rows = [
+        {"intent": intent, "text": f"{word} {thing} {intent}", "part": "train"}
+        for intent in ("pay", "send", "block")
+        for word in ("my", "the", "this", "one")
+        for thing in ("card", "bill", "code")
+    ]
+    write_rows(tmp_path / "banking77" / "banking77.jsonl.gz", rows)
+    program = f"""
+from pathlib import Path
+from random import Random
+from export.training import phrasings
+written = [
+    {{"set": "banking77", "intent": name, "phrases": {{"name": name}}}}
+    for name in ("pay", "send", "block")
+]
+print(list(phrasings.make_requests(Path({str(tmp_path)!r}), written, Random(1))))
+"""
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(printed) == 1
 
 
 def test_an_intent_of_triples_keeps_their_negatives_and_has_a_domain(tmp_path: Path) -> None:
