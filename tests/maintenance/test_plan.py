@@ -100,9 +100,9 @@ def test_the_plan_of_a_million_documents_is_the_sample_times_as_much(plan_sample
     assert estimate.hours.embedded == pytest.approx(1.43 * estimate.hours.encoder)
     # 3,804 vectors a second
     assert estimate.hours.server == pytest.approx(1e6 * spans / 3804 / 3600, rel=1e-3)
-    # The codes times 2.34, and a byte for each number: 50 GiB of it a shard.
+    # The codes times 3.01, and a byte for each number: 50 GiB of it a shard.
     code_bytes = sum(len(word_codes.to_bytes(codes)) for codes in plan_sample.codes)
-    server = 1e6 * (2.34 * code_bytes + 8 * spans)
+    server = 1e6 * (3.01 * code_bytes + 8 * spans)
     assert estimate.load.server_bytes == pytest.approx(server, rel=1e-6)
     assert estimate.shards == -(-estimate.load.server_bytes // (50 * 2**30)) > 1
 
