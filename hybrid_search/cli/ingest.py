@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.errors import HybridSearchError
-from hybrid_search.ingest.options import IngestOptions, WriteOptions
+from hybrid_search.ingest.options import IngestOptions, Report, WriteOptions, ignore_report
 from hybrid_search.ingest.summary import (
     Summary,
     Tally,
@@ -47,7 +46,6 @@ def ingest(
     from hybrid_search.api import connect
     from hybrid_search.cli.progress import progress
     from hybrid_search.ingest import run
-    from hybrid_search.ingest.reports import combine_reports, serve_reports
     from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
     from hybrid_search.ingest.sources.choice import SourceChoice
 
@@ -70,9 +68,9 @@ def ingest(
     with (
         _tell_what_was_done(index) as tally,
         connection as client,
-        serve_reports(watching["metrics_port"], watching["metrics_host"]) as report,
+        _serve_metrics(watching["metrics_port"], watching["metrics_host"]) as report,
     ):
-        run_options = replace(run_options, report=combine_reports(report, tally))
+        run_options = run_options.reporting_to(report).reporting_to(tally)
         summary = run.run_ingest(client.run_ingest, source, run_options, checkpoint, progress)
     _print_summary(summary, index)
     has_losses = bool(summary.rejected or summary.replaced)
@@ -89,6 +87,19 @@ def _tell_what_was_done(index: str) -> Iterator[Tally]:
         if tally.has_begun:
             _print_summary(tally.total(), index)
         raise
+
+
+@contextmanager
+def _serve_metrics(port: int | None, host: str) -> Iterator[Report]:
+    """Yield a report that feeds the metrics at `port`; without a port it does nothing."""
+    if port is None:
+        yield ignore_report
+        return
+    from hybrid_search.ingest.metrics import RunMetrics, serve_metrics
+
+    metrics = RunMetrics()
+    with serve_metrics(metrics, host, port):
+        yield metrics
 
 
 def _print_summary(summary: Summary, index: str) -> None:

@@ -46,7 +46,7 @@ class Checkpoint:
     def __init__(self, file: Path, place: str, sources: Sequence[str]) -> None:
         self.file, self._place = file, place
         self._saved = _read(file)
-        identities = {source: file_identity(Path(source)) for source in sources}
+        identities = {source: _identify(Path(source)) for source in sources}
         self._identities = {source: identity for source, identity in identities.items() if identity}
         self._last_committed: tuple[str, str] | None = None
         self._written_at = 0.0
@@ -90,14 +90,14 @@ class Checkpoint:
             return
         self._identities[line.source]["lines"] = line.number
         if self._last_committed and time.monotonic() - self._written_at >= SECONDS:
-            self._write(
-                {
-                    "place": self._place,
-                    "last": self._last_committed,
-                    "rejects": rejects.state(),
-                    "sources": self._identities,
-                }
-            )
+            state = {
+                "place": self._place,
+                "last": self._last_committed,
+                "rejects": rejects.state(),
+                "sources": self._identities,
+            }
+            with self._translate_write_errors():
+                replace_file(self.file, json.dumps(state).encode())
             self._written_at = time.monotonic()
 
     def finish(self) -> None:
@@ -116,15 +116,9 @@ class Checkpoint:
         return {
             source: saved["lines"]
             for source, saved in self._saved["sources"].items()
-            if "lines" in saved and self._is_unchanged(source, saved)
+            if "lines" in saved
+            and saved == {**self._identities.get(source, {}), "lines": saved["lines"]}
         }
-
-    def _is_unchanged(self, source: str, saved: dict[str, Any]) -> bool:
-        return saved == {**self._identities.get(source, {}), "lines": saved["lines"]}
-
-    def _write(self, state: dict[str, Any]) -> None:
-        with self._translate_write_errors():
-            replace_file(self.file, json.dumps(state).encode())
 
     @contextmanager
     def _translate_write_errors(self) -> Iterator[None]:
@@ -136,15 +130,6 @@ class Checkpoint:
                 "What was committed is safe: free space, or name another file with --checkpoint, "
                 "and run the same command again"
             ) from error
-
-
-def open_checkpoint(file: Path | None, sources: Sequence[str], *place: object) -> Checkpoint | None:
-    """Return the checkpoint in `file`, or None if no file is given.
-
-    `place` holds everything that decides which documents go where; a checkpoint with another place
-    is not valid.
-    """
-    return Checkpoint(file, " ".join(map(repr, place)), sources) if file else None
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -162,7 +147,7 @@ def _read(file: Path) -> dict[str, Any]:
     return state
 
 
-def file_identity(path: Path) -> dict[str, Any]:
+def _identify(path: Path) -> dict[str, Any]:
     """Return values that identify `path` as still the same file.
 
     Empty for anything but a regular file, so none of its lines is ever skipped.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextvars
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,9 +18,6 @@ LEAVE_SECONDS = 5.0
 may wait for ever.
 """
 
-Depths = dict[str, Callable[[], int]]
-"""Functions that return how many items wait behind a stage, by stage name."""
-
 
 @dataclass(frozen=True, slots=True)
 class _End:
@@ -29,21 +27,17 @@ class _End:
 def prefetch(
     source: Iterator[T],
     ahead: int,
-    name: str = "",
-    depths: Depths | None = None,
     stop_event: threading.Event | None = None,
     join_timeout: float = LEAVE_SECONDS,
 ) -> Generator[T, None, None]:
     """Yield the items of `source`, which is read up to `ahead` items ahead in another thread.
 
-    An error of the source is raised here; closing this iterator stops the thread. `depths[name]` is
-    set to a function that returns how many items wait. When `stop_event` is set, no further item is
-    taken from the source; items already taken are still yielded, and a blocked source is not waited
-    for. A thread that does not end is abandoned after `join_timeout` seconds.
+    An error of the source is raised here; closing this iterator stops the thread. When `stop_event`
+    is set, no further item is taken from the source; items already taken are still yielded, and a
+    blocked source is not waited for. A thread that does not end is abandoned after `join_timeout`
+    seconds.
     """
     items: queue.Queue[T | _End] = queue.Queue(ahead)
-    if depths is not None:
-        depths[name] = items.qsize
     stop_requested, reader_closed = stop_event or threading.Event(), threading.Event()
     context = contextvars.copy_context()  # gives the thread's trace spans the right parent
     thread = threading.Thread(
@@ -85,18 +79,15 @@ def _run(
     except BaseException as error:
         end = _End(error)
     finally:
-        close = getattr(source, "close", None)
-        if close:
-            close()
+        if isinstance(source, Generator):
+            source.close()
     _put_unless_closed(items, end, reader_closed)
 
 
 def _put_unless_closed(items: queue.Queue[T], item: T, reader_closed: threading.Event) -> bool:
     """Put `item` into the queue; return False if the reader has gone."""
     while not reader_closed.is_set():
-        try:
+        with suppress(queue.Full):
             items.put(item, timeout=POLL_SECONDS)
             return True
-        except queue.Full:
-            continue
     return False

@@ -10,7 +10,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -23,18 +23,12 @@ from hybrid_search.ingest.types import SourceLine
 from hybrid_search.private_files import append_to_file, create_file, flush_to_disk, write_all
 
 MAX_DOCUMENT_BYTES = 40 * 1024 * 1024
-"""Maximum bytes of JSON for the line of an entry: 10 MB of text fit in any usual form.
-
-Otherwise a line of 64 MB could take 384 MB.
-"""
-MOST_EXPANSION = 6
-"""Maximum bytes of JSON for one byte: NUL is written as six characters."""
+"""Maximum bytes of the line of an entry: 10 MB of text fit in any usual form."""
+EXCERPT_BYTES = 1000
+"""Bytes from the start of a longer line that its entry has instead."""
 MAX_REASONS = 100
 OTHER_REASONS = "other reasons"
 """The label for further reasons, as a server may word each refusal differently."""
-EXCERPT_BYTES = 1000
-"""Bytes from the start of a longer line that its entry has instead."""
-
 
 REJECTED = ".rejected.jsonl"
 """The file name suffix of rejects files."""
@@ -80,14 +74,11 @@ class Rejects:
             with translate_write_errors(self.path):
                 self._append(self._file, entry)
             self.count += 1
-            self._count_reason(reason, line)
             self._notes.append(RejectedDocument(line.source, line.number, reason, document_id))
-
-    def _count_reason(self, reason: str, line: SourceLine) -> None:
-        if reason not in self.reasons and len(self.reasons) >= MAX_REASONS:
-            reason = OTHER_REASONS
-        first = Reason(0, f"{line.source}:{line.number}")
-        self.reasons[reason] = self.reasons.get(reason, first).count_one()
+            if reason not in self.reasons and len(self.reasons) >= MAX_REASONS:
+                reason = OTHER_REASONS
+            first = Reason(0, f"{line.source}:{line.number}")
+            self.reasons[reason] = self.reasons.get(reason, first).plus(1)
 
     def _append(self, file: FileIO, entry: dict[str, Any]) -> None:
         data = json.dumps(entry).encode() + b"\n"
@@ -112,7 +103,9 @@ class Rejects:
         """
         if not size:
             return True
-        earlier = self._read_earlier(size)
+        earlier = b""
+        with suppress(OSError), self.path.open("rb") as written:  # else its lines are read again
+            earlier = written.read(size)
         if hashlib.sha256(earlier).hexdigest() != digest:
             return False
         temporary = self.path.with_name(f"{self.path.name}.carried")
@@ -126,13 +119,6 @@ class Rejects:
             self._file = FileIO(append_to_file(self.path), "ab")
             self.carried = self._bytes > 0
         return True
-
-    def _read_earlier(self, size: int) -> bytes:
-        try:
-            with self.path.open("rb") as file:
-                return file.read(size)
-        except OSError:  # removed or unreadable: the lines are read and refused again
-            return b""
 
     def notes(self) -> list[RejectedDocument]:
         """Return the refusals since the last call, without document content."""
@@ -179,7 +165,7 @@ def _build_entry(
     was too long: the entry has its start and its full length.
     """
     raw = line.data.rstrip(b"\r\n")
-    is_too_long = _measure_json(raw) > MAX_DOCUMENT_BYTES
+    is_too_long = len(raw) > MAX_DOCUMENT_BYTES
     entry: dict[str, Any] = {"source": line.source, "line": line.number, "reason": reason}
     optional = {"detail": detail, "document_id": document_id}
     entry |= {name: value for name, value in optional.items() if value}
@@ -190,13 +176,6 @@ def _build_entry(
     if is_too_long:
         entry["bytes"] = len(raw)
     return entry
-
-
-def _measure_json(data: bytes) -> int:
-    """Return the size of `data` as JSON, exact where the limit depends on it."""
-    if len(data) > MAX_DOCUMENT_BYTES or len(data) * MOST_EXPANSION <= MAX_DOCUMENT_BYTES:
-        return len(data)
-    return len(json.dumps(data.decode("utf-8", "surrogateescape")))
 
 
 def parse_entry(data: bytes) -> dict[str, Any] | None:

@@ -14,9 +14,8 @@ from pathlib import Path
 from hybrid_search.config import settings
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest import shutdown
-from hybrid_search.ingest.checkpoint import open_checkpoint
+from hybrid_search.ingest.checkpoint import Checkpoint
 from hybrid_search.ingest.options import IngestOptions, Report
-from hybrid_search.ingest.reports import combine_reports
 from hybrid_search.ingest.sources import files, rejected
 from hybrid_search.ingest.sources.choice import SourceChoice, open_input
 from hybrid_search.ingest.sources.inbox import Inbox, follow
@@ -48,25 +47,20 @@ def run_ingest(
     if source.follow:
         return _follow_folder(ingest, source, source.follow, options, show_progress)
     url = settings(source.url).url
-    rejects = options.find_rejects(url)
-    options = replace(options, rejects=rejects)
+    options = replace(options, rejects=options.find_rejects(url))
+    place = (
+        *(url, options.index, source.read_options),
+        *(options.where, options.shard, options.cleaning),
+    )
     with (
-        open_input(source, rejects) as opened,
+        open_input(source, options.find_rejects()) as opened,
         show_progress(opened.size) as report_progress,
     ):
-        place = (
-            url,
-            options.index,
-            source.read_options,
-            options.where,
-            options.shard,
-            options.cleaning,
-        )
-        options = replace(
-            options,
-            report=combine_reports(options.report, report_progress),
-            checkpoint=open_checkpoint(checkpoint, opened.files, *place),
-        )
+        options = options.reporting_to(report_progress)
+        if checkpoint:
+            what_goes_where = " ".join(map(repr, place))
+            saved = Checkpoint(checkpoint, what_goes_where, opened.files)
+            options = replace(options, checkpoint=saved)
         return _ingest_until_stopped(ingest, opened.lines, options, source.retry)
 
 
@@ -113,12 +107,11 @@ def _follow_folder(
     inbox.prepare()
 
     def ingest_file(file: Path, rejects: Path) -> Summary:
-        lines = shutdown.read_until_stopped(
-            stop_event, files.read([str(file)], source.read_options)
-        )
+        lines = files.read([str(file)], source.read_options)
+        lines = shutdown.read_until_stopped(stop_event, lines)
         with show_progress(None) as report_progress:
-            report = combine_reports(options.report, report_progress)
-            return ingest(lines, replace(options, rejects=rejects, report=report))
+            file_options = replace(options, rejects=rejects).reporting_to(report_progress)
+            return ingest(lines, file_options)
 
     with shutdown.stop_on_signals() as stop_event:
         logs.log_or_print(f"watching {folder} for files, until SIGTERM or Ctrl-C")

@@ -7,7 +7,7 @@ state of a document kept from one block to the next.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from hybrid_search.backends.base import Writer
@@ -18,9 +18,6 @@ from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import ParsedDocument, ShapedPassage
 from hybrid_search.observability import tracing
 from hybrid_search.text.types import Entry
-
-IdAndHash = tuple[str, str]
-"""Id and source hash of a document."""
 
 
 @dataclass(slots=True, eq=False)
@@ -91,8 +88,10 @@ class WriteStage:
             self.in_flight = DocumentInFlight(parsed)
         return self.in_flight
 
-    def _write_entries(self, entries: Sequence[tuple[DocumentInFlight, Entry]]) -> list[IdAndHash]:
-        """Return the documents completed by writing `entries` and not refused.
+    def _write_entries(
+        self, entries: Sequence[tuple[DocumentInFlight, Entry]]
+    ) -> list[tuple[str, str]]:
+        """Return id and source hash of the documents completed by writing `entries`.
 
         They are committed unless the last entry leaves a document half written; then the store
         commits them with that document.
@@ -104,8 +103,11 @@ class WriteStage:
             refusals = self.writer.write([entry for _, entry in entries])
             self.is_writing = False
         for document, entry in entries:
-            self._count(document, 1, entry.spans)
+            document.passages += 1
+            document.windows += entry.spans
             document.is_whole = entry.is_last
+        self.summary.passages += len(entries)
+        self.summary.spans += sum(entry.spans for _, entry in entries)
         documents = {id(document.parsed.document): document for document, _ in entries}
         refused = {id(refusal.document) for refusal in refusals}
         accepted = [
@@ -129,19 +131,14 @@ class WriteStage:
         try:
             yield
         except BaseException:
-            if self.is_writing or not self._commit_whole_documents():
-                self.summary.documents -= self.uncommitted
+            if not self.is_writing:
+                if self.in_flight and self.in_flight.is_half_written:
+                    self._uncount(self.in_flight)
+                with suppress(HybridSearchError):  # the run ends with the earlier error
+                    self.writer.abandon()
+                    self.uncommitted = 0
+            self.summary.documents -= self.uncommitted
             raise
-
-    def _commit_whole_documents(self) -> bool:
-        """Abandon the unfinished document; return whether earlier ones could be committed."""
-        if self.in_flight and self.in_flight.is_half_written:
-            self._count(self.in_flight, -self.in_flight.passages, -self.in_flight.windows)
-        try:
-            self.writer.abandon()
-        except HybridSearchError:  # the run ends with the earlier error
-            return False
-        return True
 
     def _refuse(self, document: DocumentInFlight, reason: str, detail: str) -> None:
         """Reject `document` once, and undo what was written and counted of it."""
@@ -151,10 +148,9 @@ class WriteStage:
         self.rejects.add(document.parsed.line, reason, detail, document.parsed.document.id)
         if document.is_half_written:
             self.writer.abandon()
-        self._count(document, -document.passages, -document.windows)
+        self._uncount(document)
 
-    def _count(self, document: DocumentInFlight, passages: int, windows: int) -> None:
-        document.passages += passages
-        document.windows += windows
-        self.summary.passages += passages
-        self.summary.spans += windows
+    def _uncount(self, document: DocumentInFlight) -> None:
+        self.summary.passages -= document.passages
+        self.summary.spans -= document.windows
+        document.passages = document.windows = 0

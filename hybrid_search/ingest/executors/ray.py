@@ -17,7 +17,7 @@ from hybrid_search.encoder.base import Encoder, EncoderInfo
 from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import ModelError
 from hybrid_search.ingest.encode import encode_or_isolate
-from hybrid_search.ingest.executors.base import T
+from hybrid_search.ingest.executors import T
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import EncodingOrError
 from hybrid_search.text.span_prior import SpanPrior

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from hybrid_search.errors import UsageError
@@ -59,18 +60,14 @@ def translate_read_errors(file: Path) -> Iterator[None]:
 def _line_from_entry(file: Path, number: int, data: bytes) -> SourceLine:
     entry = parse_entry(data)
     if entry is None:
-        return SourceLine(
-            str(file),
-            number,
-            data,
-            "not an entry of a rejects file: its line may have been cut off",
-        )
+        fault = "not an entry of a rejects file: its line may have been cut off"
+        return SourceLine(str(file), number, data, fault)
     document = entry["document"].encode("utf-8", "surrogateescape")
-    broken = entry.get("fault") or "bytes" in entry or not document.strip()
-    if not broken:
-        return SourceLine(entry["source"], entry["line"], document)
+    line = SourceLine(entry["source"], entry["line"], document)
+    if not (entry.get("fault") or "bytes" in entry or not document.strip()):
+        return line
     fault = entry["reason"] + (TOO_LONG if "bytes" in entry else "")
-    return SourceLine(entry["source"], entry["line"], document, fault, entry.get("detail", ""))
+    return replace(line, fault=fault, detail=entry.get("detail", ""))
 
 
 def make_retry_path(rejects: Path) -> Path:

@@ -47,17 +47,10 @@ def attempt(name: str, run_checks: Callable[[], Iterable[Check]]) -> Iterator[Ch
     try:
         yield from run_checks()
     except AccessError as error:
-        yield warning(
-            name,
-            f"this login may not see it: {error}",
-            "leave it, if this login is restricted on purpose: see the check of privileges",
-        )
+        remedy = "leave it, if this login is restricted on purpose: see the check of privileges"
+        yield warning(name, f"this login may not see it: {error}", remedy)
     except HybridSearchError as error:
         yield problem(name, str(error), "do as the message says, then run doctor again")
-    # a check that breaks on something unexpected must not hide the results of the others
-    except Exception as error:
-        yield problem(
-            name,
-            f"{type(error).__name__}: {error}",
-            "the check itself failed: look into what the message names",
-        )
+    except Exception as error:  # it must not hide the results of the others
+        remedy = "the check itself failed: look into what the message names"
+        yield problem(name, f"{type(error).__name__}: {error}", remedy)

@@ -92,15 +92,9 @@ class Verification:
         self.wrong[fault.kind] += 1
         if len(self.findings) < FINDINGS:
             remedy = REPAIR.format(self.index) if is_mendable else _remedy(self.index, document_id)
-            self.findings.append(
-                Finding(
-                    fault.kind,
-                    document_id,
-                    ordinal if ordinal >= 0 else None,
-                    fault.description,
-                    remedy,
-                )
-            )
+            passage = ordinal if ordinal >= 0 else None
+            finding = Finding(fault.kind, document_id, passage, fault.description, remedy)
+            self.findings.append(finding)
 
     def check_difference(self, difference: float) -> Fault | None:
         """Return a fault if a difference is too large, otherwise count it and return None."""
@@ -118,17 +112,11 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as ``verify --json`` prints it."""
-        values = {
-            name: getattr(self, name)
-            for name in self.__slots__
-            if name not in ("wrong", "findings", "difference")
-        }
-        numbers = {"difference": round(self.difference, 6), "bound": self.bound}
         return {
-            **values,
-            **numbers,
-            "wrong": dict(self.wrong),
-            "findings": [asdict(finding) for finding in self.findings],
+            **asdict(self),
+            "difference": round(self.difference, 6),
+            "bound": self.bound,
+            "wrong": dict(self.wrong),  # asdict copies no counter
         }
 
 
