@@ -14,7 +14,6 @@ from hybrid_search.ingest.summary import (
     Tally,
     format_losses,
     format_summary,
-    propose_cleaning,
 )
 from hybrid_search.observability import logs
 
@@ -110,8 +109,6 @@ def _print_summary(summary: Summary, index: str) -> None:
         f"{format_summary(summary)}, in {summary.seconds:.1f} s {destination}",
         extra=summary.to_dict(),
     )
-    if proposal := propose_cleaning(summary):
-        logs.log_or_print(proposal)
     for line in format_losses(summary):
         logs.log_or_print(line)
     options.print_json(summary.to_dict())

@@ -76,59 +76,52 @@ def looks_like_header(header: Sequence[str]) -> bool:
 def _format_option(found: Mapping[str, str | None]) -> str:
     order = ("id", "turns", "text", "speaker", "start", "end")
     pairs = [f"{key}={found[key]}" for key in order if found.get(key) not in (None, key)]
-    if not found.get("id") or not (found.get("text") or found.get("turns")):
-        return EXAMPLE
-    if not pairs:
+    if not (pairs and found.get("id") and (found.get("text") or found.get("turns"))):
         return EXAMPLE
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(pairs)
     value = line.getvalue()
-    needs_quotes = shlex.quote(value) != value
-    is_plain = re.fullmatch(r"[\w =,.-]+", value)
-    return (
-        f'--columns "{value}"' if needs_quotes and is_plain else f"--columns {shlex.quote(value)}"
-    )
+    is_plain = re.fullmatch(r"[\w =,.-]+", value)  # in double quotes every shell takes it
+    quoted = f'"{value}"' if is_plain and " " in value else shlex.quote(value)
+    return f"--columns {quoted}"
 
 
 def _flatten(fields: Mapping[str, Any], levels: int = MAX_LEVELS) -> Iterator[tuple[str, Any]]:
     for name, value in fields.items():
-        if len(name) > LONGEST_NAME:
-            continue
-        yield name, value
-        if isinstance(value, Mapping) and levels > 1:
-            for inner_name, inner in _flatten(value, levels - 1):
-                yield f"{name}.{inner_name}", inner
+        if len(name) <= LONGEST_NAME:
+            yield name, value
+            inner = _flatten(value, levels - 1) if isinstance(value, Mapping) and levels > 1 else ()
+            yield from ((f"{name}.{inner_name}", item) for inner_name, item in inner)
 
 
 def _are_turns(value: Any) -> bool:
-    if not (isinstance(value, list) and value and isinstance(value[0], dict)):
-        return False
-    return _find_name("text", [name for name, item in _flatten(value[0])]) is not None
+    first = value[0] if isinstance(value, list) and value else None
+    return isinstance(first, dict) and _find_name("text", list(dict(_flatten(first)))) is not None
 
 
 def _find_id(names: Sequence[str]) -> str | None:
     """Return the name that looks most like the id of a document."""
-    ids = [name for name in names if _is_id(name)]
-    return min(ids, key=lambda name: (not _is_owned(name), name.count(".")), default=None)
+
+    def rank(name: str) -> tuple[bool, int]:
+        *owners, _ = _words(name)
+        is_owned = not owners or owners[-1] in OWNERS
+        return not is_owned, name.count(".")
+
+    return min(filter(_is_id, names), key=rank, default=None)
 
 
 def _is_id(name: str) -> bool:
-    return (_words(name) or [""])[-1] in WORDS["id"]
-
-
-def _is_owned(name: str) -> bool:
     words = _words(name)
-    return len(words) == 1 or words[-2] in OWNERS
+    return bool(words) and words[-1] in WORDS["id"]
 
 
 def _find_name(key: str, names: Sequence[str]) -> str | None:
     """Return the name that looks most like `key`."""
-    likely_words = WORDS[key]
     ranked = [
-        (likely_words.index(word), name.count("."), position, name)
+        (WORDS[key].index(word), name.count("."), position, name)
         for position, name in enumerate(names)
         for word in _words(name)
-        if word in likely_words and not _is_id(name)
+        if word in WORDS[key] and not _is_id(name)
     ]
     return min(ranked)[-1] if ranked else None
 

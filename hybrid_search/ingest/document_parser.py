@@ -148,8 +148,8 @@ def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
     _check_text(document.text)
     for _ in leaves(document.metadata):  # raises InputError for a value that no backend can store
         pass
-    if "Infinity" in canonical:
-        _check_numbers(raw, "")
+    if "Infinity" in canonical:  # in a turn: metadata was looked at
+        _check_numbers(raw)
     return document, canonical
 
 
@@ -178,19 +178,18 @@ def read_id(data: bytes) -> str | None:
         document = json.loads(data.decode("utf-8-sig"))
     except ValueError:
         return None
-    document_id = document.get("id") if isinstance(document, dict) else None
-    document_id = stringify_number(document_id)
+    document_id = stringify_number(document.get("id") if isinstance(document, dict) else None)
     return document_id if isinstance(document_id, str) else None
 
 
 def find_valid_id(data: bytes) -> str | None:
     """Return the id of a refused line, None if it has no valid id."""
-    document_id = read_id(data)
+    document_id = read_id(data) or ""
     try:
-        _check_id(document_id or "")
+        _check_id(document_id)
     except (InputError, UnicodeEncodeError):
         return None
-    return None if "\0" in str(document_id) else document_id
+    return None if "\0" in document_id else document_id
 
 
 def source_hash(canonical: str, spec: IndexSpec) -> str:
@@ -198,16 +197,12 @@ def source_hash(canonical: str, spec: IndexSpec) -> str:
 
     It consists of a digest of each, joined by a dot.
     """
-    return f"{_digest(canonical)[:40]}.{settings_digest(spec)}"
+    return f"{hashlib.sha256(canonical.encode()).hexdigest()[:40]}.{settings_digest(spec)}"
 
 
 def rehash_source(old_hash: str, spec: IndexSpec) -> str:
     """Return the source hash of the same document in an index of `spec`."""
     return f"{old_hash.partition('.')[0]}.{settings_digest(spec)}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _load_object(data: bytes) -> dict[str, Any]:
@@ -233,28 +228,22 @@ def _load_object(data: bytes) -> dict[str, Any]:
     return raw
 
 
-def _check_numbers(value: Any, name: str) -> None:
-    """Raise InputError for an infinite number at any depth."""
-    if isinstance(value, float) and not math.isfinite(value):
+def _check_numbers(raw: dict[str, Any]) -> None:
+    try:
+        json.dumps(raw, allow_nan=False)
+    except ValueError as error:
         raise InputError(
-            f"{show_value(name)} is infinite, which JSON cannot hold: give a finite number"
-        )
-    for key, item in value.items() if isinstance(value, dict) else ():
-        _check_numbers(item, f"{name}.{key}".lstrip("."))
-    for item in value if isinstance(value, list) else ():
-        _check_numbers(item, name)
+            "a number is infinite, which JSON cannot hold: give a finite number"
+        ) from error
 
 
 def _explain_missing(reason: str, raw: dict[str, Any]) -> str:
     """Return `reason` with a suggested option that names the keys of the document."""
-    if len(raw) == 1 and _has_objects(next(iter(raw.values()))):
+    only_value = next(iter(raw.values()), None) if len(raw) == 1 else None
+    if isinstance(only_value, list) and isinstance(next(iter(only_value), None), dict):
         return f"{reason}: if the list in the object has the documents, take it out: jq '.[]' FILE"
     proposed = column_names.propose_columns(raw)
     return f"{reason}: if other keys have them, name these, as in {proposed}"
-
-
-def _has_objects(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def _nests_deeply(data: bytes) -> bool:
@@ -271,12 +260,10 @@ def _nests_deeply(data: bytes) -> bool:
 def _check_depth(raw: dict[str, Any]) -> None:
     level: list[Any] = [raw]
     for _ in range(MAX_DEPTH):
-        children = [
-            child
-            for container in level
-            for child in (container.values() if isinstance(container, dict) else container)
-        ]
-        level = [child for child in children if isinstance(child, (dict, list))]
+        containers, level = level, []
+        for container in containers:
+            children = container.values() if isinstance(container, dict) else container
+            level += [child for child in children if isinstance(child, (dict, list))]
     if level:
         raise InputError(TOO_DEEP)
 
@@ -344,17 +331,9 @@ def _build_document(validated: _Document) -> Document:
         return Document(validated.id, text, (Turn(text),), metadata)
     turns, start = [], 0
     for turn in validated.turns:
-        turns.append(
-            Turn(
-                turn.text,
-                start,
-                turn.speaker,
-                turn.start_ms,
-                turn.end_ms,
-                dict(turn.model_extra or {}),
-                tuple(_trim_word_times(turn)),
-            )
-        )
+        extra, word_times = dict(turn.model_extra or {}), tuple(_trim_word_times(turn))
+        times = turn.start_ms, turn.end_ms
+        turns.append(Turn(turn.text, start, turn.speaker, *times, extra, word_times))
         start += len(turn.text) + 1
     return Document(validated.id, "\n".join(turn.text for turn in turns), tuple(turns), metadata)
 

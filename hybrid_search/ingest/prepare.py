@@ -11,7 +11,6 @@ from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.checkpoint import SourceHashLookup
-from hybrid_search.ingest.html_text import has_html
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen_ids import SeenIds
@@ -92,7 +91,6 @@ class Preparation:
         if not matches_where(self.options.where or {}, document.id, document.metadata):
             self.summary.excluded += 1
             return None
-        self.summary.with_html += has_html(document.text)
         source_hash = document_parser.source_hash(canonical, self.spec)
         place = f"{line.source}:{line.number}"
         earlier = self.seen_ids.add(document.id, place, source_hash)

@@ -57,8 +57,6 @@ class Summary:
     """Lines of other shards."""
     resumed: int = 0
     """Lines done before this run, according to a checkpoint."""
-    with_html: int = 0
-    """Documents whose text has HTML tags."""
     tokens: int = 0
     """Tokens encoded, without special tokens and padding."""
     bytes: int = 0
@@ -136,14 +134,6 @@ class Tally:
         for summary in self._finished_and_current:
             total.add(summary)
         return total
-
-
-def propose_cleaning(summary: Summary) -> str | None:
-    """Return a line that suggests stripping HTML if most documents have some, else None."""
-    valid = summary.read - summary.failed - summary.excluded
-    if 2 * summary.with_html <= valid:
-        return None
-    return f"{summary.with_html:,} of {valid:,} documents have HTML: --strip-html takes it out"
 
 
 def format_summary(summary: Summary) -> str:

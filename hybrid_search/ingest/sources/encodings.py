@@ -42,11 +42,6 @@ class TextEncoding:
     name: str
     is_guessed: bool = False
 
-    @property
-    def is_for_json(self) -> bool:
-        """Return whether JSON may have this encoding: JSON is Unicode, so guesses do not count."""
-        return not self.is_guessed or self.name.startswith("utf-16")
-
     def __str__(self) -> str:
         return self.name.upper().replace("CP125", "Windows-125")
 
@@ -56,12 +51,11 @@ UTF8 = TextEncoding("utf-8")
 
 def recognise_encoding(head: bytes) -> TextEncoding:
     """Return the encoding of a text that starts with `head`."""
-    marked = next((name for mark, name in MARKS.items() if head.startswith(mark)), None)
-    if marked:
-        return TextEncoding(marked)
-    if b"\0" in head:
-        return _recognise_unmarked_utf16(head)
-    return UTF8 if _is_utf8(head) or head.startswith(MAIL) else _guess(head)
+    for mark, name in MARKS.items():
+        if head.startswith(mark):
+            return TextEncoding(name)
+    is_utf8 = b"\0" in head or head.startswith(MAIL) or _is_utf8(head)
+    return UTF8 if is_utf8 else _guess(head)
 
 
 def _is_utf8(head: bytes) -> bool:
@@ -69,15 +63,6 @@ def _is_utf8(head: bytes) -> bool:
     text = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(head)
     damaged = len(_DAMAGED.findall(text))
     return damaged == 0 or damaged < len(_NOT_ASCII.findall(text)) - damaged
-
-
-def _recognise_unmarked_utf16(head: bytes) -> TextEncoding:
-    """Return UTF-16 for a text with a NUL next to each ASCII character, else UTF-8."""
-    little, big = head[1::2].count(0), head[0::2].count(0)
-    fewer, more = sorted((little / len(head), big / len(head)))
-    if more < 0.3 or fewer > 0.02:
-        return UTF8
-    return TextEncoding("utf-16-le" if little > big else "utf-16-be", is_guessed=True)
 
 
 def _guess(head: bytes) -> TextEncoding:

@@ -12,8 +12,9 @@ import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from hybrid_search.errors import InputError, UsageError
 from hybrid_search.ingest.rejects import REJECTED
@@ -29,7 +30,7 @@ from hybrid_search.ingest.sources.formats import FORMATS
 from hybrid_search.ingest.sources.formats.base import Format
 from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
 from hybrid_search.ingest.sources.recognition import CSV, JSON, JSON_LINES, PARQUET
-from hybrid_search.ingest.sources.records import Record, build_record, has_speaker_lines
+from hybrid_search.ingest.sources.records import Record, build_record
 from hybrid_search.ingest.sources.streams import STDIN, as_file, open_source
 from hybrid_search.ingest.sources.tables import read_table
 from hybrid_search.ingest.sources.turn_rows import group_calls
@@ -41,9 +42,6 @@ UNFINISHED = (".tmp", ".part")
 """File name suffixes of files that are still being written."""
 LEFT_ALONE = (*UNFINISHED, REJECTED)
 """File name suffixes that are skipped in folders."""
-
-FIRST_ROWS = 2
-"""Highest number of a row checked for speaker names; a table's first row may be number 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def find(sources: Sequence[str]) -> list[SourceFile]:
     In folders, hidden files, unfinished files and rejects files are skipped. Raises UsageError if a
     file does not exist, or a folder has no files.
     """
-    return [file for source in sources for file in _find_source(source)]
+    return list(chain.from_iterable(map(_find_source, sources)))
 
 
 def _find_source(source: str) -> list[SourceFile]:
@@ -117,10 +115,8 @@ def _is_hidden(path: Path, folder: Path) -> bool:
 
 
 def _name_file(path: Path, folder: Path) -> SourceFile:
-    relative = path.relative_to(folder)
-    if relative.suffix.lower() == ".gz":
-        relative = relative.with_suffix("")
-    return SourceFile(str(path), relative.with_suffix("").as_posix())
+    named = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return SourceFile(str(path), named.relative_to(folder).with_suffix("").as_posix())
 
 
 def check(
@@ -137,14 +133,14 @@ def check(
     recognition.check_format(options.format)
     _named_encoding(options)
     for file in find(sources):
-        is_file = file.path != STDIN and rejects and rejects.exists()
-        if is_file and rejects and rejects.samefile(file.path):
+        is_file = file.path != STDIN
+        if is_file and rejects and rejects.exists() and rejects.samefile(file.path):
             raise UsageError(
                 f"source {file.path} is the file that refused documents are written to: "
                 "rename it, or name another with --rejects"
             )
         if PARQUET in (options.format, recognition.ENDINGS.get(Path(file.name).suffix.lower())):
-            _import_arrow_tables()
+            import hybrid_search.ingest.sources.arrow_tables  # noqa: F401 (needs an extra)
 
 
 def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[SourceLine]:
@@ -153,7 +149,6 @@ def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[Sourc
     A source that breaks off or cannot be read ends with a line whose fault says so; then the next
     source is read.
     """
-    may_split = not options.split_speakers
     for file in find_present(sources):
         number, is_empty = 0, True
         try:
@@ -161,12 +156,6 @@ def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[Sourc
                 for record in records:
                     number = record.number
                     is_empty = is_empty and not (record.fault or record.raw.strip())
-                    if may_split and number <= FIRST_ROWS and has_speaker_lines(record.raw):
-                        may_split = False
-                        logs.log_or_print(
-                            f"{file.path}: lines of the text begin with names of speakers, and "
-                            "--split-speakers makes turns of them"
-                        )
                     yield record.as_line(file.path)
             if is_empty:
                 logs.log_or_print(f"{file.path} has no document in it")
@@ -203,7 +192,7 @@ def _read_file(file: SourceFile, options: ReadOptions) -> Generator[Record, None
         if kind == PARQUET:
             yield from _read_parquet(stream, options)
             return
-        if kind in (JSON, JSON_LINES) and not encoding.is_for_json:
+        if kind in (JSON, JSON_LINES) and encoding.is_guessed:  # JSON is Unicode
             encoding = UTF8
         if encoding.is_guessed:
             logs.log_or_print(
@@ -220,15 +209,11 @@ def _read_file(file: SourceFile, options: ReadOptions) -> Generator[Record, None
 
 
 def _read_parquet(stream: BinaryIO, options: ReadOptions) -> Iterator[Record]:
-    is_plain = isinstance(stream, io.BufferedReader) and stream.seekable()
-    with nullcontext(stream) if is_plain else as_file(stream) as file:
-        yield from read_table(_import_arrow_tables().open_parquet(file), options)
-
-
-def _import_arrow_tables() -> Any:
     from hybrid_search.ingest.sources import arrow_tables
 
-    return arrow_tables
+    is_plain = isinstance(stream, io.BufferedReader) and stream.seekable()
+    with nullcontext(stream) if is_plain else as_file(stream) as file:
+        yield from read_table(arrow_tables.open_parquet(file), options)
 
 
 def _read_text(

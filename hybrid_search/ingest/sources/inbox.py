@@ -7,7 +7,6 @@ Only regular files are read; symbolic links are not followed.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
 import stat
@@ -75,9 +74,8 @@ class Inbox:
     """A folder into which files are moved, with subfolders ``done/`` and ``failed/``."""
 
     folder: Path
-    _states: dict[str, FileState] = field(default_factory=dict)
-    """The files seen in the last pass, by name."""
-    _known_links: set[str] = field(default_factory=set)
+    _states: dict[Path, FileState] = field(default_factory=dict)
+    """The files seen in the last pass."""
 
     def prepare(self) -> None:
         """Create the subfolders; raise UsageError if that fails."""
@@ -92,45 +90,30 @@ class Inbox:
     def list_waiting(self) -> list[Path]:
         """Return the files unchanged since the previous call, oldest first.
 
-        Hidden files, files with a suffix in `UNFINISHED`, and symbolic links are skipped; symbolic
-        links are logged once.
+        Hidden files, files with a suffix in `UNFINISHED`, and symbolic links are skipped.
 
         Raises:
             UsageError: If the folder cannot be read.
         """
         earlier = self._states
         try:
-            paths = [path for path in self.folder.iterdir() if _is_finished(path)]
+            states = {path: _read_state(path) for path in self.folder.iterdir()}
         except OSError as error:
             raise UsageError(
                 f"--follow {self.folder}: {error.strerror}. Give a folder that can be read"
             ) from error
-        states = {path.name: _read_state(path) for path in paths if not self._is_link(path)}
-        self._states = {name: state for name, state in states.items() if state}
-        still = [name for name, state in self._states.items() if earlier.get(name) == state]
-        return [
-            self.folder / name for name in sorted(still, key=lambda name: (self._age(name), name))
-        ]
-
-    def _age(self, name: str) -> int:
-        _, _, modified = self._states[name]
-        return modified
-
-    def _is_link(self, path: Path) -> bool:
-        """Return whether `path` is a symbolic link, which is logged once."""
-        is_link = path.is_symlink()
-        if is_link and path.name not in self._known_links:
-            self._known_links.add(path.name)
-            _log.warning(
-                "%s is a symbolic link and is left alone: move the file itself into the folder",
-                path,
-            )
-        return is_link
+        self._states = {
+            path: state
+            for path, state in states.items()
+            if state and not path.name.startswith(".") and not path.name.endswith(UNFINISHED)
+        }
+        still = [path for path, state in self._states.items() if earlier.get(path) == state]
+        return sorted(still, key=lambda path: (self._states[path][-1], path.name))
 
     def has_changed(self, file: Path) -> bool:
         """Return and log whether `file` exists but has changed since it was listed."""
         state = _read_state(file)
-        changed = state is not None and state != self._states.get(file.name)
+        changed = state is not None and state != self._states.get(file)
         if changed:
             _log.warning(
                 "%s changed while it was read: it is read again once it stops changing", file
@@ -142,7 +125,7 @@ class Inbox:
 
         A file left there by an earlier run is removed.
         """
-        path = self.folder / f".{file.name}{REJECTED}"
+        path = _name_rejects(file)
         with translate_write_errors(path):
             path.unlink(missing_ok=True)
         return path
@@ -156,11 +139,10 @@ class Inbox:
         Raises:
             UsageError: If it cannot be moved.
         """
-        rejects = self.folder / f".{file.name}{REJECTED}"
         destination = _find_free_path(self.folder / ("failed" if failed else "done"), file.name)
         try:
             if failed:
-                rejects.replace(f"{destination}{REJECTED}")
+                _name_rejects(file).replace(f"{destination}{REJECTED}")
             file.replace(destination)
         except FileNotFoundError:
             _log.warning(
@@ -173,8 +155,9 @@ class Inbox:
         return destination
 
 
-def _is_finished(path: Path) -> bool:
-    return not path.name.startswith(".") and not path.name.endswith(UNFINISHED)
+def _name_rejects(file: Path) -> Path:
+    """Return the path for refused documents while `file` is read."""
+    return file.with_name(f".{file.name}{REJECTED}")
 
 
 def _read_state(file: Path) -> FileState | None:
@@ -189,9 +172,10 @@ def _read_state(file: Path) -> FileState | None:
 
 def _find_free_path(folder: Path, name: str) -> Path:
     """Return a new path in `folder`: ``calls-2.jsonl`` for the second ``calls.jsonl``."""
+    path = folder / name
     stem, dot, extension = name.partition(".")
-    names = itertools.chain(
-        [name], (f"{stem}-{number}{dot}{extension}" for number in itertools.count(2))
-    )
-    paths = (folder / candidate for candidate in names)
-    return next(path for path in paths if not os.path.lexists(path))
+    number = 1
+    while os.path.lexists(path):
+        number += 1
+        path = folder / f"{stem}-{number}{dot}{extension}"
+    return path

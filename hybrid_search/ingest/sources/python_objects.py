@@ -48,8 +48,14 @@ def read_objects(documents: Any, options: ReadOptions) -> Iterator[SourceLine]:
             "A file of JSON lines is read by `map(json.loads, open(path))`, and any file by "
             "`hybrid-search ingest`; a single document goes into a list"
         )
-    table = _as_table(documents)
-    if table is None and not isinstance(documents, Iterable):
+    table: Table | None = None
+    if hasattr(documents, "iloc") and hasattr(documents, "columns"):
+        table = _as_frame_table(documents)
+    elif hasattr(documents, "__arrow_c_stream__"):
+        from hybrid_search.ingest.sources import arrow_tables
+
+        table = arrow_tables.as_table(documents)
+    elif not isinstance(documents, Iterable):
         raise UsageError(
             f"documents are a {type(documents).__name__}: give a list of dicts, a data frame, or a "
             "table of Arrow"
@@ -70,16 +76,6 @@ def put_in_python(message: str) -> str:
 
 def _list_columns(option: re.Match[str]) -> str:
     return f"columns={dict(parse_columns(option[2] or option[3]))}"
-
-
-def _as_table(documents: Any) -> Table | None:
-    if hasattr(documents, "iloc") and hasattr(documents, "columns"):
-        return _as_frame_table(documents)
-    if hasattr(documents, "__arrow_c_stream__"):
-        from hybrid_search.ingest.sources import arrow_tables
-
-        return arrow_tables.as_table(documents)
-    return None
 
 
 def _as_frame_table(frame: Any) -> Table:

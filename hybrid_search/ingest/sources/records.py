@@ -83,25 +83,14 @@ def build_document(fields: Fields, options: ReadOptions) -> Fields:
     document = apply_columns(fields, options.columns) if options.columns else dict(fields)
     if isinstance(document.get("turns"), str):  # a table cell
         document["turns"] = _load_turns(document["turns"])
-    if options.split_speakers and (turns := _split_text(document)):
-        del document["text"]
-        document["turns"] = turns
+    text = document.get("text")
+    if options.split_speakers and isinstance(text, str) and not document.get("turns"):
+        from hybrid_search.ingest.sources.formats.text import split_speakers
+
+        if turns := split_speakers(text):
+            del document["text"]
+            document["turns"] = turns
     return document
-
-
-def has_speaker_lines(document: bytes) -> bool:
-    """Return whether the JSON of a document has a text that can be split into turns."""
-    if b"\\n" not in document or b":" not in document:
-        return False
-    return _split_text(parse_record(Record(1, document)).fields or {}) is not None
-
-
-def _split_text(fields: Fields) -> list[Fields] | None:
-    """Return the turns of a document whose text has lines such as "Agent: ...", else None."""
-    from hybrid_search.ingest.sources.formats.text import split_speakers
-
-    text = fields.get("text")
-    return split_speakers(text) if isinstance(text, str) and not fields.get("turns") else None
 
 
 def apply_columns(fields: Fields, columns: Columns) -> Fields:
@@ -126,8 +115,9 @@ def apply_columns(fields: Fields, columns: Columns) -> Fields:
         turns = own["turns"] if "turns" in own else fields.pop("turns")
         turns = [_apply_to_turn(turn, turn_columns) for turn in _require_list(turns)]
         own["turns"] = count_from_first(turns) if "start" in turn_columns else turns
-    elif turn_columns:
-        own |= _wrap_in_turn(fields, own, turn_columns)
+    elif turn_columns:  # the text is that of the only turn
+        text = own.pop("text") if "text" in own else fields.pop("text", None)
+        own["turns"] = [{"text": text, **_take_turn_keys(fields, turn_columns)}]
     own |= {key: own.get(key) for key in CONTENT if own.keys() & {*CONTENT}}
     rest = {
         rename_reserved(key, own, fields): value
@@ -168,15 +158,13 @@ def _apply_to_turn(turn: Any, turn_columns: Mapping[str, str]) -> Any:
     if not isinstance(turn, dict):
         return turn
     rest = dict(turn)
-    own = {key: take(rest, column) for key, column in turn_columns.items()}
-    return {**rest, **read_turn_keys(own, turn_columns)}
+    own = _take_turn_keys(rest, turn_columns)
+    return {**rest, **own}
 
 
-def _wrap_in_turn(fields: Fields, own: Fields, turn_columns: Mapping[str, str]) -> Fields:
-    """Return the text of a document as its only turn, with a speaker or times."""
-    turn = {key: take(fields, column) for key, column in turn_columns.items()}
-    text = own.pop("text") if "text" in own else fields.pop("text", None)
-    return {"turns": [{"text": text, **read_turn_keys(turn, turn_columns)}]}
+def _take_turn_keys(fields: Fields, turn_columns: Mapping[str, str]) -> Fields:
+    own = {key: take(fields, column) for key, column in turn_columns.items()}
+    return read_turn_keys(own, turn_columns)
 
 
 def read_turn_keys(turn: Mapping[str, Any], names: Mapping[str, str]) -> Fields:
@@ -247,10 +235,7 @@ def rename_reserved(key: str, own: Mapping[str, Any], fields: Mapping[str, Any])
 
 def find(fields: Fields, path: str) -> Any:
     """Return the value under a dotted key, or None."""
-    value = fields.get(path)
-    first, dot, inner_path = path.partition(".")
-    inner = fields.get(first)
-    return find(inner, inner_path) if value is None and dot and isinstance(inner, dict) else value
+    return take(dict(fields), path)
 
 
 def take(fields: Fields, path: str) -> Any:

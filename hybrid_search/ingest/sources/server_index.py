@@ -19,7 +19,7 @@ from hybrid_search.backends.server import answers
 from hybrid_search.backends.server.aliases import COMPLETE_RESULTS
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.transport.shape import OBJECT, Items, Shape, make_object
-from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
+from hybrid_search.errors import HybridSearchError, IndexMissingError, IndexStoreError, ServerError
 from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
 from hybrid_search.ingest.sources.records import CONTENT, Record, build_record, find
 from hybrid_search.ingest.sources.turn_rows import group_calls
@@ -91,28 +91,26 @@ def _iterate_hits(server: Server, index: str) -> Generator[ServerHit, None, None
     """Yield every document of `index`.
 
     Raises:
-        IndexMissingError: If there is no such index.
         IndexStoreError: If the server no longer has the scroll, or an answer of it was lost.
-        ServerError: If the server fails.
     """
     body = {"query": {"match_all": {}}, "sort": ["_doc"], "size": PAGE}
     params = {"scroll": KEEP, **COMPLETE_RESULTS}
-    path = f"/{quote(index, safe=',*')}/_search"
-    try:
-        page = server.request("POST", path, params=params, body=body, read=_PAGE.read)
-    except ServerError as error:
-        if error.status != 404:
-            raise
-        raise IndexMissingError(
-            f"there is no index {index!r} on {server} to read from: "
-            "GET /_cat/indices lists those that exist"
-        ) from error
+    missing = IndexMissingError(
+        f"there is no index {index!r} on {server} to read from: "
+        "GET /_cat/indices lists those that exist"
+    )
+    forgotten = IndexStoreError(
+        f"{server} no longer has the moment of the index that was read (the server was "
+        f"restarted, or a page took over {KEEP}): {REMEDY}"
+    )
+    page = _fetch(server, f"/{quote(index, safe=',*')}/_search", body, missing, params)
     remaining = page["hits"]["total"]["value"]
     try:
         while hits := page["hits"]["hits"]:
             remaining -= len(hits)
             yield from hits
-            page = _fetch_next(server, page["_scroll_id"])
+            scroll = {"scroll": KEEP, "scroll_id": page["_scroll_id"]}
+            page = _fetch(server, "/_search/scroll", scroll, forgotten)
     finally:
         _close(server, page["_scroll_id"])
     if remaining > 0:  # an answer that is lost on the way cannot be had again
@@ -122,17 +120,21 @@ def _iterate_hits(server: Server, index: str) -> Generator[ServerHit, None, None
         )
 
 
-def _fetch_next(server: Server, scroll_id: str) -> answers.Answer:
-    body = {"scroll": KEEP, "scroll_id": scroll_id}
+def _fetch(
+    server: Server,
+    path: str,
+    body: Mapping[str, Any],
+    not_found: HybridSearchError,
+    params: Mapping[str, str] | None = None,
+) -> answers.Answer:
     try:
-        page: answers.Answer = server.request("POST", "/_search/scroll", body=body, read=_PAGE.read)
+        page: answers.Answer = server.request(
+            "POST", path, params=params, body=body, read=_PAGE.read
+        )
     except ServerError as error:
         if error.status != 404:
             raise
-        raise IndexStoreError(
-            f"{server} no longer has the moment of the index that was read (the server was "
-            f"restarted, or a page took over {KEEP}): {REMEDY}"
-        ) from error
+        raise not_found from error
     return page
 
 

@@ -51,7 +51,6 @@ def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Rec
             rows.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", stored)
             rows.execute("CREATE INDEX calls ON rows (call, number)")
             turn_columns = _find_turn_columns(rows)
-            _say_turn_columns(turn_columns)
             for first, call, size in rows.execute(
                 "SELECT min(number) AS first, call, sum(length(data)) FROM rows "
                 "GROUP BY call, CASE WHEN call IS NULL THEN number END ORDER BY first"
@@ -96,16 +95,13 @@ def _find_turn_columns(rows: sqlite3.Connection) -> frozenset[str]:
             turn_columns.update(key for key in keys if first.get(key) != fields.get(key))
         else:
             current, first = call, fields
-    return frozenset(turn_columns)
-
-
-def _say_turn_columns(turn_columns: frozenset[str]) -> None:
     if turn_columns:
         logs.log_or_print(
             "columns of the turns, as they differ within a call: "
             f"{name_lists.list_names(sorted(turn_columns))}. Conditions and facets are those of "
             "calls, and do not see them"
         )
+    return frozenset(turn_columns)
 
 
 def _build_record(
@@ -120,28 +116,20 @@ def _build_record(
         fault = f"the rows of the call have over {MAX_LINE_BYTES} bytes"
         return Record(first, dump({"id": call}), fault=fault)
     stored = rows.execute("SELECT data FROM rows WHERE call = ? ORDER BY number", (call,))
-    document = build_call(call, [json.loads(data) for (data,) in stored], turn_columns)
+    document = _build_call(call, [json.loads(data) for (data,) in stored], turn_columns)
     return Record(first, dump(document))
 
 
-def build_call(
+def _build_call(
     call: str, rows: Sequence[Mapping[str, Fields]], turn_columns: frozenset[str]
 ) -> Fields:
-    """Return the document of a call.
-
-    Args:
-        call: The id of the call.
-        rows: For each row the keys of the ``turn``, and the ``rest``.
-        turn_columns: The columns of the rest that belong to turns.
-    """
-    first = rows[0]["rest"]
-    shared = {key: value for key, value in first.items() if key not in turn_columns}
-    turns = count_from_first([_build_turn(row, shared) for row in rows])
+    """Return the document of a call; `turn_columns` of the rest of its rows belong to turns."""
+    shared = {key: value for key, value in rows[0]["rest"].items() if key not in turn_columns}
+    turns = []
+    for row in rows:
+        own = {key: value for key, value in row["rest"].items() if key not in shared}
+        turns.append({**own, **row["turn"]})
+    turns = count_from_first(turns)
     if all(isinstance(turn.get("start_ms"), (int, float)) for turn in turns):
         turns.sort(key=lambda turn: turn["start_ms"])
     return {**shared, "id": call, "turns": turns}
-
-
-def _build_turn(row: Mapping[str, Fields], shared: Fields) -> Fields:
-    own = {key: value for key, value in row["rest"].items() if key not in shared}
-    return {**own, **row["turn"]}

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from hybrid_search.ingest.sources.formats.json_format import json_format
+from hybrid_search.ingest.sources.formats.base import json_format
 from hybrid_search.ingest.sources.formats.turns import (
+    Times,
     Turn,
     Word,
-    drop_empty,
-    keep_known,
+    make_document,
     make_turn,
     pick,
 )
@@ -40,13 +40,13 @@ def build(conversation: Any, id: str) -> Iterator[dict[str, Any]]:
     phrases = (phrase for item in transcripts for phrase in item.get("phrases") or ())
     messages = (message for key in RECORDED for message in conversation.get(key) or ())
     turns = [*map(_build_phrase, phrases), *map(_build_message, messages)]
-    yield keep_known(fields) | {"turns": drop_empty(turns)}
+    yield make_document(fields, turns)
 
 
 def _build_phrase(phrase: Any) -> Turn:
-    text = phrase.get("decoratedText") or phrase.get("text")
-    words = [Word(word["word"], *_times(word)) for word in phrase.get("words") or ()]
+    words = [Word(word["word"], _times(word)) for word in phrase.get("words") or ()]
     facts = pick(phrase, speaker="participantPurpose", confidence="confidence")
+    text = _find_first(phrase, "decoratedText", "text")
     return make_turn(text, times=_times(phrase), words=words, **facts)
 
 
@@ -66,7 +66,7 @@ def _find_first(fields: Any, *keys: str) -> Any:
     return next(filter(None, map(fields.get, keys)), None)
 
 
-def _times(part: Any) -> tuple[int | None, int | None]:
+def _times(part: Any) -> Times:
     """Return start and end relative to the start of the call."""
     offset, duration = part.get("offset"), part.get("duration")
     if offset is None:
