@@ -51,9 +51,8 @@ def ingest(
     conditions = options.parse_conditions(where)
     read_options = ingest_options.parse_reading(reading)
     source = SourceChoice(sources or (), read_options, **origin, url=place["url"])
-    source.check()
+    source.check(checkpoint)
     options.check_lasting(place["url"])
-    source.check_checkpoint(checkpoint)
     shard = workers["shard"]
     run_options = IngestOptions.build(
         writing,

@@ -9,24 +9,20 @@ another model, ingestion starts from the beginning.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.errors import IndexStoreError, UsageError
-from hybrid_search.ingest.rejects import Rejects
+from hybrid_search.errors import UsageError
+from hybrid_search.ingest.rejects import Rejects, translate_write_errors
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.private_files import replace_file
 
 SECONDS = 1.0
 """Minimum time between two writes of the checkpoint, since each waits for the disk."""
-
-HEAD_BYTES = 4096
-"""Bytes at the start of a file that are hashed to recognize it."""
 
 SourceHashLookup = Callable[[Sequence[str]], dict[str, str]]
 """Returns the source hashes of those of the given ids whose documents are fully indexed."""
@@ -83,7 +79,7 @@ class Checkpoint:
     ) -> None:
         """Record that all lines up to `line` are done, if its document is `complete`.
 
-        `committed` has id and source hash of the documents completed with this line, in order.
+        `committed` are the documents completed with this line, by id and source hash.
         """
         self._last_committed = committed[-1] if committed else self._last_committed
         if not complete or line.source not in self._identities:
@@ -107,29 +103,20 @@ class Checkpoint:
 
     def _count_done_lines(self, look_up_hashes: SourceHashLookup) -> dict[str, int]:
         """Return how many lines are done in each unchanged source."""
-        document_id, source_hash = self._saved.get("last", ("", ""))
-        if (
-            self._saved.get("place") != self._place
-            or look_up_hashes([document_id]).get(document_id) != source_hash
-        ):
+        if self._saved.get("place") != self._place:
             return {}
-        return {
-            source: saved["lines"]
-            for source, saved in self._saved["sources"].items()
-            if "lines" in saved
-            and saved == {**self._identities.get(source, {}), "lines": saved["lines"]}
-        }
+        document_id, source_hash = self._saved["last"]
+        if look_up_hashes([document_id]).get(document_id) != source_hash:
+            return {}
+        done_lines = {}
+        for source, saved in self._saved["sources"].items():
+            number = saved.get("lines", 0)
+            if number and saved == {**self._identities.get(source, {}), "lines": number}:
+                done_lines[source] = number
+        return done_lines
 
-    @contextmanager
-    def _translate_write_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise IndexStoreError(
-                f"the checkpoint cannot be written to {self.file} ({error.strerror}). "
-                "What was committed is safe: free space, or name another file with --checkpoint, "
-                "and run the same command again"
-            ) from error
+    def _translate_write_errors(self) -> AbstractContextManager[None]:
+        return translate_write_errors(self.file, "the checkpoint", "--checkpoint")
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -148,21 +135,10 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _identify(path: Path) -> dict[str, Any]:
-    """Return values that identify `path` as still the same file.
-
-    Empty for anything but a regular file, so none of its lines is ever skipped.
-    """
-    if not path.is_file():
-        return {}
+    """Return what tells a regular file from a later one; {} for others, so no line is skipped."""
     try:
         stat = path.stat()
-        with path.open("rb") as file:
-            digest = hashlib.sha256(file.read(HEAD_BYTES)).hexdigest()
     except OSError:  # reading the source will report the error
         return {}
-    return {
-        "size": stat.st_size,
-        "modified": stat.st_mtime_ns,
-        "inode": stat.st_ino,
-        "head": digest,
-    }
+    identity = {"size": stat.st_size, "modified": stat.st_mtime_ns, "inode": stat.st_ino}
+    return identity if path.is_file() else {}

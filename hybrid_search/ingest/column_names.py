@@ -39,21 +39,15 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def propose_columns(fields: Mapping[str, Any]) -> str:
-    """Return the options that name the right keys of `fields`, or an example if none fits.
-
-    `fields` maps the keys of an object to their values.
-    """
+    """Return the options that name the right keys of an object, or an example if none fits."""
     names = dict(_flatten(fields))
     scalars = [name for name, value in names.items() if not isinstance(value, (dict, list))]
-    found = {"id": _find_id(scalars)}
-    turns = [name for name, value in names.items() if _are_turns(value)]
-    if turns_name := _find_name("turns", turns):
-        found["turns"] = turns_name
-        inner = list(dict(_flatten(names[turns_name][0])))
-        found |= {key: _find_name(key, inner) for key in ("text", "speaker", "start", "end")}
-    else:
-        found["text"] = _find_name("text", scalars)
-    return _format_option(found)
+    for turns_name in _rank_names("turns", list(names)):
+        inner = list(dict(_flatten(_take_first(names[turns_name]))))
+        if _find_name("text", inner):
+            found = {key: _find_name(key, inner) for key in ("text", "speaker", "start", "end")}
+            return _format_option({"id": _find_id(scalars), "turns": turns_name, **found})
+    return _format_option({"id": _find_id(scalars), "text": _find_name("text", scalars)})
 
 
 def propose_for_header(header: Sequence[str]) -> str:
@@ -61,11 +55,11 @@ def propose_for_header(header: Sequence[str]) -> str:
 
     A table with a speaker in each row is taken to have one turn per row.
     """
-    found = {key: _find_name(key, header) for key in ("text", "speaker", "start", "end")}
-    found["id"] = _find_id(header)
-    if found["speaker"]:
-        return f"{_format_option(found)} --rows turn"
-    return _format_option({"id": found["id"], "text": found["text"]})
+    found = {"id": _find_id(header), "text": _find_name("text", header)}
+    turn_keys = {key: _find_name(key, header) for key in ("speaker", "start", "end")}
+    if turn_keys["speaker"]:
+        return f"{_format_option({**found, **turn_keys})} --rows turn"
+    return _format_option(found)
 
 
 def looks_like_header(header: Sequence[str]) -> bool:
@@ -74,9 +68,8 @@ def looks_like_header(header: Sequence[str]) -> bool:
 
 
 def _format_option(found: Mapping[str, str | None]) -> str:
-    order = ("id", "turns", "text", "speaker", "start", "end")
-    pairs = [f"{key}={found[key]}" for key in order if found.get(key) not in (None, key)]
-    if not (pairs and found.get("id") and (found.get("text") or found.get("turns"))):
+    pairs = [f"{key}={name}" for key, name in found.items() if name and name != key]
+    if not (pairs and found["id"] and found["text"]):
         return EXAMPLE
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(pairs)
@@ -94,9 +87,10 @@ def _flatten(fields: Mapping[str, Any], levels: int = MAX_LEVELS) -> Iterator[tu
             yield from ((f"{name}.{inner_name}", item) for inner_name, item in inner)
 
 
-def _are_turns(value: Any) -> bool:
+def _take_first(value: Any) -> dict[str, Any]:
+    """Return the first object of a list, {} for anything else."""
     first = value[0] if isinstance(value, list) and value else None
-    return isinstance(first, dict) and _find_name("text", list(dict(_flatten(first)))) is not None
+    return first if isinstance(first, dict) else {}
 
 
 def _find_id(names: Sequence[str]) -> str | None:
@@ -117,13 +111,17 @@ def _is_id(name: str) -> bool:
 
 def _find_name(key: str, names: Sequence[str]) -> str | None:
     """Return the name that looks most like `key`."""
+    return next(iter(_rank_names(key, names)), None)
+
+
+def _rank_names(key: str, names: Sequence[str]) -> list[str]:
     ranked = [
         (WORDS[key].index(word), name.count("."), position, name)
         for position, name in enumerate(names)
         for word in _words(name)
         if word in WORDS[key] and not _is_id(name)
     ]
-    return min(ranked)[-1] if ranked else None
+    return [name for *_, name in sorted(ranked)]
 
 
 def _words(name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""An iterator that runs ahead in a thread, by a bounded number of items."""
+"""Iterators that run ahead in a thread, by a bounded number of items."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 POLL_SECONDS = 0.1
-LEAVE_SECONDS = 5.0
-"""Grace period for the thread to end. A thread that waits for standard input is then abandoned: it
-may wait for ever.
+LINES_AHEAD = 16
+"""Maximum lines read ahead, of up to 10 MB each."""
+LEAVE_SECONDS, END_SECONDS = 5.0, 1.0
+"""Grace periods for the thread to end: of a stage, and of lines after a request to stop. A thread
+that waits for standard input is then abandoned: it may wait for ever.
 """
 
 
@@ -52,6 +54,14 @@ def prefetch(
     finally:
         reader_closed.set()
         thread.join(join_timeout)
+
+
+def read_until_stopped(stop_event: threading.Event, source: Iterator[T]) -> Iterator[T]:
+    """Return the items of `source` until `stop_event`, including those already read.
+
+    A read that waits for standard input or a server does not delay the end.
+    """
+    return prefetch(source, LINES_AHEAD, stop_event, END_SECONDS)
 
 
 def _next(items: queue.Queue[T | _End], stop_requested: threading.Event) -> T | _End:

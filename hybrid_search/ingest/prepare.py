@@ -29,10 +29,7 @@ LOOKUP_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
-    """The preparation of documents: parse, select, look up and split.
-
-    It counts in `summary`, and sends refused lines to `rejects`.
-    """
+    """The preparation of documents: parse, select, look up and split."""
 
     spec: IndexSpec
     look_up_hashes: SourceHashLookup
@@ -40,7 +37,6 @@ class Preparation:
     seen_ids: SeenIds
     summary: Summary
     options: IngestOptions
-    """They say which documents are taken, and what is removed from them."""
 
     def blocks(self, lines: Iterable[SourceLine], size: int) -> Iterator[list[PreparedPassage]]:
         """Yield blocks of at most `size` passages."""

@@ -35,10 +35,7 @@ REJECTED = ".rejected.jsonl"
 
 
 def default_rejects_path(url: str, index: str, shard: Shard = ALL_DOCUMENTS) -> Path:
-    """Return the default path for refused documents of an index; each shard has its own.
-
-    The file is in the folder of an index on this machine, otherwise in the current folder.
-    """
+    """Return the path of refused documents: in the folder of an embedded index, else here."""
     scheme, _, location = url.partition(":")
     folder = Path(location).expanduser() if scheme == "embedded" else Path()
     return folder / f"{shard.add_suffix(index)}{REJECTED}"
@@ -52,9 +49,7 @@ class Rejects:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.count = 0
-        self.carried = False
+        self.path, self.count, self.carried = path, 0, False
         self.reasons: dict[str, Reason] = {}
         self._notes: list[RejectedDocument] = []
         self._file: FileIO | None = None
@@ -143,14 +138,16 @@ class Rejects:
 
 
 @contextmanager
-def translate_write_errors(path: Path) -> Iterator[None]:
-    """Translate errors of writing the rejects file `path` to IndexStoreError."""
+def translate_write_errors(
+    path: Path, what: str = "refused documents", option: str = "--rejects"
+) -> Iterator[None]:
+    """Translate errors of writing the file `path` to IndexStoreError."""
     try:
         yield
     except OSError as error:
         raise IndexStoreError(
-            f"refused documents cannot be written to {path} ({error.strerror}). "
-            "What was committed is safe: free space, or name another file with --rejects, "
+            f"{what} cannot be written to {path} ({error.strerror}). "
+            f"What was committed is safe: free space, or name another file with {option}, "
             "and run the same command again"
         ) from error
 
@@ -158,24 +155,23 @@ def translate_write_errors(path: Path) -> Iterator[None]:
 def _build_entry(
     line: SourceLine, reason: str, detail: str, document_id: str | None
 ) -> dict[str, Any]:
-    """Return the entry for a refused line.
-
-    Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), from which they can be
-    restored. ``fault`` means that `document` is not the whole line. ``bytes`` means that the line
-    was too long: the entry has its start and its full length.
-    """
+    """Return the entry for a refused line, from which its bytes can be restored."""
     raw = line.data.rstrip(b"\r\n")
     is_too_long = len(raw) > MAX_DOCUMENT_BYTES
-    entry: dict[str, Any] = {"source": line.source, "line": line.number, "reason": reason}
-    optional = {"detail": detail, "document_id": document_id}
-    entry |= {name: value for name, value in optional.items() if value}
     excerpt = raw[:EXCERPT_BYTES] if is_too_long else raw
-    entry["document"] = excerpt.decode("utf-8", "surrogateescape")
-    if line.fault:
-        entry["fault"] = True
-    if is_too_long:
-        entry["bytes"] = len(raw)
-    return entry
+    optional = {
+        "detail": detail,
+        "document_id": document_id,
+        "fault": bool(line.fault),  # `document` is not the whole line
+        "bytes": len(raw) if is_too_long else None,
+    }
+    return {
+        "source": line.source,
+        "line": line.number,
+        "reason": reason,
+        "document": excerpt.decode("utf-8", "surrogateescape"),
+        **{name: value for name, value in optional.items() if value},
+    }
 
 
 def parse_entry(data: bytes) -> dict[str, Any] | None:

@@ -6,22 +6,29 @@ refused documents.
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 from hybrid_search.config import settings
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest import shutdown
 from hybrid_search.ingest.checkpoint import Checkpoint
 from hybrid_search.ingest.options import IngestOptions, Report
+from hybrid_search.ingest.prefetch import read_until_stopped
 from hybrid_search.ingest.sources import files, rejected
 from hybrid_search.ingest.sources.choice import SourceChoice, open_input
 from hybrid_search.ingest.sources.inbox import Inbox, follow
 from hybrid_search.ingest.summary import Summary, format_summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.observability import logs
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+STOPPING_MESSAGE = b"stopping: what was read is being finished; a second signal ends at once\n"
 
 IngestLines = Callable[[Iterator[SourceLine], IngestOptions], Summary]
 """Ingests lines, as `Client.run_ingest` does."""
@@ -37,13 +44,7 @@ def run_ingest(
     checkpoint: Path | None,
     show_progress: ShowProgress,
 ) -> Summary:
-    """Ingest `source`, of any kind, and record the lines done in the file `checkpoint`.
-
-    Raises UsageError if the source cannot be read, or does not fit the options.
-
-    Returns:
-        The counts of the run; for a watched folder, of all its files.
-    """
+    """Ingest `source`, of any kind, and record the lines done in the file `checkpoint`."""
     if source.follow:
         return _follow_folder(ingest, source, source.follow, options, show_progress)
     url = settings(source.url).url
@@ -70,24 +71,19 @@ def _ingest_until_stopped(
     """Ingest `lines`; at SIGTERM or SIGINT, finish the lines read so far and stop."""
     rejects, checkpoint = options.find_rejects(), options.checkpoint
     fresh = rejected.make_retry_path(rejects) if retry else rejects
-    with shutdown.stop_on_signals() as stop_event:
-        lines = shutdown.read_until_stopped(stop_event, lines)
+    with stop_on_signals() as stop_event:
+        lines = read_until_stopped(stop_event, lines)
         summary = ingest(lines, replace(options, rejects=fresh))
     summary.stopped = stop_event.is_set()
     if checkpoint and not summary.stopped:
         checkpoint.finish()
-    if retry:
-        _settle_retry(summary, fresh, rejects, retry)
-    return summary
-
-
-def _settle_retry(summary: Summary, fresh: Path, rejects: Path, retry: Path) -> None:
-    if summary.stopped:  # documents not retried yet are only in the old file
+    if retry and summary.stopped:  # documents not retried yet are only in the old file
         fresh.unlink(missing_ok=True)
         summary.rejected = str(retry)
-        return
-    rejected.settle(fresh, rejects, retry)
-    summary.rejected = str(rejects) if summary.failed else None
+    elif retry:
+        rejected.settle(fresh, rejects, retry)
+        summary.rejected = str(rejects) if summary.failed else None
+    return summary
 
 
 def _follow_folder(
@@ -108,17 +104,41 @@ def _follow_folder(
 
     def ingest_file(file: Path, rejects: Path) -> Summary:
         lines = files.read([str(file)], source.read_options)
-        lines = shutdown.read_until_stopped(stop_event, lines)
+        lines = read_until_stopped(stop_event, lines)
         with show_progress(None) as report_progress:
             file_options = replace(options, rejects=rejects).reporting_to(report_progress)
             return ingest(lines, file_options)
 
-    with shutdown.stop_on_signals() as stop_event:
+    def log_file(destination: Path, summary: Summary) -> None:
+        logs.log_or_print(f"{destination}: {format_summary(summary)}", extra=summary.to_dict())
+
+    with stop_on_signals() as stop_event:
         logs.log_or_print(f"watching {folder} for files, until SIGTERM or Ctrl-C")
-        summary = follow(inbox, ingest_file, stop_event.is_set, _log_file)
+        summary = follow(inbox, ingest_file, stop_event.is_set, log_file)
     summary.stopped = stop_event.is_set()
     return summary
 
 
-def _log_file(destination: Path, summary: Summary) -> None:
-    logs.log_or_print(f"{destination}: {format_summary(summary)}", extra=summary.to_dict())
+@contextmanager
+def stop_on_signals() -> Iterator[threading.Event]:
+    """Yield an event that SIGTERM or SIGINT sets while the block runs; a second one ends it."""
+    stop_event = threading.Event()
+    old_handlers = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def stop(_: int, __: FrameType | None) -> None:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        stop_event.set()
+        with suppress(OSError):  # a broken standard error must not end the run
+            os.write(2, STOPPING_MESSAGE)  # the signal may have interrupted a print
+
+    if threading.current_thread() is not threading.main_thread():  # no handler can be set there
+        yield stop_event
+        return
+    try:
+        for number in SIGNALS:
+            signal.signal(number, stop)
+        yield stop_event
+    finally:
+        for number, handler in old_handlers.items():
+            signal.signal(number, handler)

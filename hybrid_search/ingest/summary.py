@@ -10,12 +10,6 @@ from typing import Any
 
 STAGES = ("read", "encode", "shape", "write")
 
-PRINTED_COUNTS = (
-    *("read", "documents", "passages", "spans", "failed", "skipped", "excluded", "duplicates"),
-    *("replaced", "others", "resumed", "tokens"),
-)
-"""The counters that the command line prints, in this order."""
-
 SHOWN_REASONS = 10
 """Number of reasons shown to people; the rejects file has all."""
 
@@ -89,10 +83,8 @@ class Summary:
 
     def add(self, summary: Summary) -> None:
         """Add the counts of another run."""
-        for counter in fields(self):
-            if type(counter.default) in (int, float):
-                added = getattr(self, counter.name) + getattr(summary, counter.name)
-                setattr(self, counter.name, added)
+        for name in (*COUNTS, "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(summary, name))
         self.rejected = summary.rejected or self.rejected
         self.stopped = summary.stopped or self.stopped
         for reason, refused in list(summary.reasons.items()):  # another thread may add one
@@ -104,13 +96,17 @@ class Summary:
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as the command line prints it."""
         return {
-            **{name: getattr(self, name) for name in PRINTED_COUNTS},
+            **{name: getattr(self, name) for name in COUNTS if name != "bytes"},
             "rejected": self.rejected,
             "reasons": {reason: refused.count for reason, refused in self.reasons.items()},
             "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
             "stages": {name: round(seconds, 3) for name, seconds in self.stages.items()},
         }
+
+
+COUNTS = [counter.name for counter in fields(Summary) if type(counter.default) is int]
+"""The names of the counts, in the order in which the command line prints them."""
 
 
 class Tally:

@@ -22,15 +22,13 @@ from hybrid_search.text.types import Entry
 
 @dataclass(slots=True, eq=False)
 class DocumentInFlight:
-    """The state of a document between its first passage and its last.
-
-    It is open until it is refused (by the encoder or the store) or complete (its last passage is
-    written). Further passages of a refused document are not written.
-    """
+    """The state of a document between its first passage and its last."""
 
     parsed: ParsedDocument
     is_refused: bool = False
+    """Whether the encoder or the store refused it; its further passages are not written."""
     is_whole: bool = False
+    """Whether its last passage is written."""
     passages: int = 0
     """Passages written so far, all counted in the summary."""
     windows: int = 0

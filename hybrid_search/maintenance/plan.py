@@ -31,25 +31,16 @@ SECONDS = 15.0
 NEW_INDEX = IndexOptions()
 """The default options of an index on a server."""
 
-LIST_BYTES = 4.3
-"""Bytes of lists per word of an embedded index: 4 for its place, and the lists themselves.
-
-9,503,140 for the 2,203,329 words of calls_sgd.
-"""
-
-WORD_BYTES = 8.3
-"""Bytes per word of an embedded index, on top of all codes: text, terms and layout, compressed.
-
-18,391,522 for the same words.
+LIST_BYTES, WORD_BYTES = 4.3, 8.3
+"""Bytes per word of an embedded index: of lists (4 for its place, and the lists themselves), and of
+text, terms and layout, compressed: 9,503,140 and 18,391,522 for the 2,203,329 words of calls_sgd.
 """
 
 SERVER_CODE_BYTES = 2.34
-"""Bytes of a server's index per byte of word codes, without the vectors.
+"""Bytes of a server's index per byte of word codes: base64, text and layout, without the vectors.
 
-Codes in base64, text and layout: 1,460,789 bytes for 1,000 words
-(``quantization_opensearch-calls_sgd``, 384 dimensions), of which vectors as floats are 320,200, by
-487,900 bytes of word codes. The segments had codes in ``_source``, as new ones have until they are
-merged; merged, they take less.
+1,460,789 bytes for 1,000 words (``quantization_opensearch-calls_sgd``, 384 dimensions), of which
+vectors as floats are 320,200, by 487,900 bytes of word codes; merged segments take less.
 """
 
 VECTOR_SECONDS = 0.2629e-3
@@ -60,10 +51,7 @@ with its client on the same cores.
 """
 
 INGEST_TIMES = 1.43
-"""Seconds of a whole ingest into an embedded index per second of its encoder alone.
-
-194.6 by 136.0 (``ingest-calls_sgd``).
-"""
+"""Seconds of an embedded ingest per second of its encoder, 194.6 by 136 (``ingest-calls_sgd``)."""
 
 SHARD_BYTES = 50 * 1024**3
 """Largest size of a server's shard, as the makers of both servers advise."""
@@ -84,8 +72,7 @@ class Sample:
 class Load:
     """Counts and bytes on disk of some documents, indexed under one span policy.
 
-    `embedded_bytes` are for an embedded index, `server_bytes` for a server's index without
-    replicas. Words that two passages share count once.
+    `server_bytes` are without replicas. Words that two passages share count once.
     """
 
     documents: int
@@ -104,42 +91,32 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """Hours that indexing takes, by what limits it.
-
-    Attributes:
-        encoder: The encoder alone, on this machine and its device.
-        embedded: A whole ingest into an embedded index on this machine.
-        server: One server of two cores that writes the vectors.
-    """
+    """Hours that indexing takes, by what limits it."""
 
     encoder: float
+    """The encoder alone, on this machine and its device."""
     embedded: float
+    """A whole ingest into an embedded index on this machine."""
     server: float
+    """One server of two cores that writes the vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An estimate for indexing some documents.
-
-    Attributes:
-        policy: The span policy of the index.
-        dimension: Numbers of a vector.
-        tokens_a_second: Rate of this machine's encoder.
-        skipped: Lines of the sample that were no valid documents.
-        sample: Load of the sample.
-        load: Load of all documents.
-        hours: Hours for all documents.
-        shards: Primary shards that a server needs.
-    """
+    """An estimate for indexing some documents."""
 
     policy: str
     dimension: int
     tokens_a_second: float
+    """The rate of this machine's encoder."""
     skipped: int
+    """Lines of the sample that were no valid documents."""
     sample: Load
     load: Load
+    """The load of all documents."""
     hours: Hours
     shards: int
+    """Primary shards that a server needs."""
 
     @property
     def graph_dimension(self) -> int:

@@ -6,7 +6,7 @@ Exactly one of them is read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,29 +36,21 @@ class SourceChoice:
     url: str | None = None
     """The URL of the target index, as given; None for the configured one."""
 
-    def check(self) -> None:
-        """Raise UsageError if sources of different kinds are given."""
-        sources = {
-            "--sample": self.sample,
+    def check(self, checkpoint: Path | None) -> None:
+        """Raise UsageError if sources of several kinds are given, or a checkpoint of no files."""
+        others = {
             "--from-index": self.from_index,
             "--follow": self.follow,
             "--retry": self.retry,
-            f"sources ({list_names(self.paths)})": self.paths,
         }
-        names = [name for name, value in sources.items() if value]
+        given = [name for name, value in others.items() if value]
+        files = {"--sample": self.sample, f"sources ({list_names(self.paths)})": self.paths}
+        names = given + [name for name, value in files.items() if value]
         if len(names) > 1:
             raise UsageError(f"both {' and '.join(names)}: give one of them")
-
-    def check_checkpoint(self, checkpoint: Path | None) -> None:
-        """Raise UsageError if there is a checkpoint but the source is not files."""
-        sources = {
-            "--retry": self.retry,
-            "--from-index": self.from_index,
-            "--follow": self.follow,
-        }
-        for name in (name for name, value in sources.items() if checkpoint and value):
+        if checkpoint and given:
             raise UsageError(
-                f"--checkpoint is for files, but {name} was given: leave --checkpoint out, "
+                f"--checkpoint is for files, but {given[0]} was given: leave --checkpoint out, "
                 "unchanged documents are skipped without it"
             )
 
@@ -83,34 +75,23 @@ def open_input(source: SourceChoice, rejects: Path) -> Iterator[Input]:
         rejected.check(source.retry)
         yield Input(rejected.read(source.retry), files.size([str(source.retry)]))
     elif source.from_index:
-        server_settings = settings(source.from_url or source.url)
-        server = open_server(server_settings.url, server_settings.access)
-        try:
+        origin = settings(source.from_url or source.url)
+        with closing(open_server(origin.url, origin.access)) as server:
             yield Input(read_index(server, source.from_index, source.read_options))
-        finally:
-            server.close()
     else:
-        paths = source.paths or _choose_sample(source)
+        if not (source.paths or source.sample):
+            _announce_sample(settings(source.url).url)
+        paths = source.paths or [str(files.SAMPLE)]
         files.check(paths, rejects, source.read_options)
-        yield Input(
-            files.read(paths, source.read_options),
-            files.size(paths),
-            [file.path for file in files.find(paths)],
-        )
+        names = [file.path for file in files.find(paths)]
+        yield Input(files.read(paths, source.read_options), files.size(paths), names)
 
 
-def _choose_sample(source: SourceChoice) -> list[str]:
-    """Return the path of the bundled sample, and log it if it was not requested.
-
-    Raises:
-        UsageError: If the index is on a server, where the sample would mix with real documents.
-    """
-    scheme = settings(source.url).url.partition(":")[0]
-    if not source.sample and scheme.endswith(("http", "https")):
+def _announce_sample(url: str) -> None:
+    """Log that the sample is ingested; raise UsageError if it would mix with real documents."""
+    if url.partition(":")[0].endswith(("http", "https")):
         raise UsageError(
             "no source given: name the files to ingest (- for standard input), "
             "or give --sample for the bundled calls"
         )
-    if not source.sample:
-        logs.log_or_print("no source given: ingesting the bundled sample of 100 calls")
-    return [str(files.SAMPLE)]
+    logs.log_or_print("no source given: ingesting the bundled sample of 100 calls")

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import codecs
 import glob
-import io
 import zlib
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -19,19 +18,21 @@ from typing import BinaryIO
 from hybrid_search.errors import InputError, UsageError
 from hybrid_search.ingest.rejects import REJECTED
 from hybrid_search.ingest.sources import csv_tables, json_texts, recognition
-from hybrid_search.ingest.sources.encodings import (
-    UTF8,
-    TextEncoding,
-    as_utf8,
-    decode_head,
-    recognise_encoding,
-)
 from hybrid_search.ingest.sources.formats import FORMATS
 from hybrid_search.ingest.sources.formats.base import Format
 from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
 from hybrid_search.ingest.sources.recognition import CSV, JSON, JSON_LINES, PARQUET
 from hybrid_search.ingest.sources.records import Record, build_record
-from hybrid_search.ingest.sources.streams import STDIN, as_file, open_source
+from hybrid_search.ingest.sources.streams import (
+    STDIN,
+    UTF8,
+    TextEncoding,
+    as_file,
+    as_utf8,
+    decode_head,
+    open_source,
+    recognise_encoding,
+)
 from hybrid_search.ingest.sources.tables import read_table
 from hybrid_search.ingest.sources.turn_rows import group_calls
 from hybrid_search.ingest.types import SourceLine
@@ -46,16 +47,12 @@ LEFT_ALONE = (*UNFINISHED, REJECTED)
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to read, or standard input.
-
-    Attributes:
-        path: Where it is, as named in messages.
-        id: The id of its document, if the document has none: the path within the named folder,
-            without suffix.
-    """
+    """A file to read, or standard input."""
 
     path: str
+    """Where it is, as named in messages."""
     id: str
+    """The id of a document without one: the path in the named folder, without suffix."""
 
     @property
     def name(self) -> str:
@@ -94,12 +91,13 @@ def _find_matches(pattern: Path) -> list[SourceFile]:
     """Return the files that match a glob, and those in folders that match."""
     fixed = next(number for number, part in enumerate(pattern.parts) if glob.has_magic(part))
     folder = Path(*pattern.parts[:fixed])
-    found: dict[str, SourceFile] = {}
+    found: dict[SourceFile, None] = {}  # in order, each once
     for match in sorted(folder.glob(str(pattern.relative_to(folder)))):
-        is_hidden = _is_hidden(match, folder)
-        files = _find_in_folder(match, folder) if match.is_dir() else [_name_file(match, folder)]
-        found |= {file.path: file for file in files if not is_hidden}
-    return list(found.values())
+        if not _is_hidden(match, folder):
+            is_folder = match.is_dir()
+            files = _find_in_folder(match, folder) if is_folder else [_name_file(match, folder)]
+            found |= dict.fromkeys(files)
+    return list(found)
 
 
 def _find_in_folder(folder: Path, named_folder: Path) -> list[SourceFile]:
@@ -127,8 +125,7 @@ def check(
     Raises MissingExtraError if a source needs a package that is not installed.
 
     Raises:
-        UsageError: If a source does not exist, or is the file `rejects`, or if the format or the
-            encoding is unknown.
+        UsageError: If a source does not exist or is `rejects`, or format or encoding are unknown.
     """
     recognition.check_format(options.format)
     _named_encoding(options)
@@ -190,7 +187,10 @@ def _read_file(file: SourceFile, options: ReadOptions) -> Generator[Record, None
         text_head = decode_head(head, encoding)
         kind = recognition.recognise(text_head, file.name, options)
         if kind == PARQUET:
-            yield from _read_parquet(stream, options)
+            from hybrid_search.ingest.sources import arrow_tables
+
+            with as_file(stream) as file_of_table:
+                yield from read_table(arrow_tables.open_parquet(file_of_table), options)
             return
         if kind in (JSON, JSON_LINES) and encoding.is_guessed:  # JSON is Unicode
             encoding = UTF8
@@ -201,19 +201,12 @@ def _read_file(file: SourceFile, options: ReadOptions) -> Generator[Record, None
             )
         with as_utf8(stream, encoding) as text:
             if kind == CSV:
-                with nullcontext(text) if text.seekable() else as_file(text) as table:
-                    delimiter = csv_tables.find_delimiter(text_head)
-                    yield from read_table(csv_tables.open_table(table, delimiter), options)
+                delimiter = csv_tables.find_delimiter(text_head)
+                with as_file(text) as file_of_table:
+                    table = csv_tables.open_table(file_of_table, delimiter)
+                    yield from read_table(table, options)
             else:
                 yield from _read_text(kind, file, text, options)
-
-
-def _read_parquet(stream: BinaryIO, options: ReadOptions) -> Iterator[Record]:
-    from hybrid_search.ingest.sources import arrow_tables
-
-    is_plain = isinstance(stream, io.BufferedReader) and stream.seekable()
-    with nullcontext(stream) if is_plain else as_file(stream) as file:
-        yield from read_table(arrow_tables.open_parquet(file), options)
 
 
 def _read_text(

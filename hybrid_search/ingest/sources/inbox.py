@@ -11,7 +11,8 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,10 +26,7 @@ POLL_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 IngestFile = Callable[[Path, Path], Summary]
-"""Ingests the file at the first path, writing refused documents to the second.
-
-It returns when everything is committed.
-"""
+"""Ingests and commits the file at the first path, with refused documents to the second."""
 
 
 def follow(
@@ -78,30 +76,20 @@ class Inbox:
     """The files seen in the last pass."""
 
     def prepare(self) -> None:
-        """Create the subfolders; raise UsageError if that fails."""
-        try:
+        """Create the subfolders; UsageError is raised if that fails."""
+        with self._translate_errors("written to"):
             for name in ("done", "failed"):
                 create_folder(self.folder / name)
-        except OSError as error:
-            raise UsageError(
-                f"--follow {self.folder}: {error.strerror}. Give a folder that can be written to"
-            ) from error
 
     def list_waiting(self) -> list[Path]:
         """Return the files unchanged since the previous call, oldest first.
 
-        Hidden files, files with a suffix in `UNFINISHED`, and symbolic links are skipped.
-
-        Raises:
-            UsageError: If the folder cannot be read.
+        Hidden files, files with a suffix in `UNFINISHED`, and symbolic links are skipped. If the
+        folder cannot be read, UsageError is raised.
         """
         earlier = self._states
-        try:
+        with self._translate_errors("read"):
             states = {path: _read_state(path) for path in self.folder.iterdir()}
-        except OSError as error:
-            raise UsageError(
-                f"--follow {self.folder}: {error.strerror}. Give a folder that can be read"
-            ) from error
         self._states = {
             path: state
             for path, state in states.items()
@@ -109,6 +97,15 @@ class Inbox:
         }
         still = [path for path, state in self._states.items() if earlier.get(path) == state]
         return sorted(still, key=lambda path: (self._states[path][-1], path.name))
+
+    @contextmanager
+    def _translate_errors(self, use: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(
+                f"--follow {self.folder}: {error.strerror}. Give a folder that can be {use}"
+            ) from error
 
     def has_changed(self, file: Path) -> bool:
         """Return and log whether `file` exists but has changed since it was listed."""
@@ -121,17 +118,14 @@ class Inbox:
         return changed
 
     def prepare_rejects_path(self, file: Path) -> Path:
-        """Return the path for refused documents while `file` is read.
-
-        A file left there by an earlier run is removed.
-        """
+        """Return the path for refused documents of `file`, where no earlier run's are left."""
         path = _name_rejects(file)
         with translate_write_errors(path):
             path.unlink(missing_ok=True)
         return path
 
     def move_ingested(self, file: Path, *, failed: bool) -> Path:
-        """Move `file` into ``done/`` or ``failed/``, after moving its refused documents.
+        """Move `file` into ``done/`` or ``failed/``, after its refused documents.
 
         Returns:
             The new path of the file.

@@ -33,13 +33,11 @@ class ArrowStream(Protocol):
 def read_objects(documents: Any, options: ReadOptions) -> Iterator[SourceLine]:
     """Return documents as source lines.
 
-    Args:
-        documents: An iterable of dicts, a data frame of pandas, or an object with
-            ``__arrow_c_stream__``, such as an Arrow table or a polars data frame.
-        options: How to read them.
+    They are an iterable of dicts, a data frame of pandas, or an object with ``__arrow_c_stream__``,
+    such as an Arrow table or a polars data frame.
 
     Raises:
-        UsageError: If `documents` is something else, or a table without id and text, or one with
+        UsageError: If they are something else, or a table without id and text, or one with
             repeated ids.
     """
     if isinstance(documents, (str, bytes, Path, Mapping)):  # iterable, but not of documents

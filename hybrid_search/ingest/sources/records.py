@@ -27,19 +27,15 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row of a table or an object of JSON, numbered from 1.
-
-    Attributes:
-        number: Its row, line or place in the source.
-        raw: The JSON of an object or document, or the source text of anything else.
-        fields: Its keys and values; None if only `raw` has them.
-        fault: Why it could not be read, without a word of its text.
-    """
+    """A row of a table or an object of JSON, numbered from 1."""
 
     number: int
     raw: bytes = b""
+    """The JSON of an object or document, or the source text of anything else."""
     fields: Fields | None = None
+    """Its keys and values; None if only `raw` has them."""
     fault: str | None = None
+    """Why it could not be read, without a word of its text."""
 
     def as_line(self, source: str) -> SourceLine:
         """Return the line of `source` with this record, which has a document or a fault."""
@@ -55,15 +51,12 @@ TURN_KEYS = ("speaker", "start", "end", "start_ms", "end_ms")
 SINCE_1970 = 10**10
 """A larger time of a turn, in milliseconds, counts from 1970; this limit is 115 days."""
 
-_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)")
+_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
 _MILLISECONDS = re.compile(r"(?:(?i:_ms)|[a-z]Ms|(?i:milli\w*))$")
 
 
 def build_record(record: Record, options: ReadOptions) -> Record:
-    """Return a record with the JSON of a document, or with a fault.
-
-    What is not an object is kept, to be refused by the document parser.
-    """
+    """Return a record with the JSON of a document, a fault, or what the parser will refuse."""
     if record.fault or (options.keep_objects and record.fields is None):
         return record
     parsed = parse_record(record)
@@ -81,7 +74,7 @@ def build_document(fields: Fields, options: ReadOptions) -> Fields:
     Raises InputError if a named column is missing or has an invalid value.
     """
     document = apply_columns(fields, options.columns) if options.columns else dict(fields)
-    if isinstance(document.get("turns"), str):  # a table cell
+    if "turns" in document:
         document["turns"] = _load_turns(document["turns"])
     text = document.get("text")
     if options.split_speakers and isinstance(text, str) and not document.get("turns"):
@@ -98,8 +91,10 @@ def apply_columns(fields: Fields, columns: Columns) -> Fields:
 
     If a key of turns is named and the document has turns, the named text is the text of a turn;
     without turns the whole document is one turn. Other values under id, text or turns are renamed
-    to ``source_id`` and so on. Raises InputError if the id, the text or the turns are not where
-    `columns` say.
+    to ``source_id`` and so on.
+
+    Raises:
+        InputError: If the id, the text or the turns are not where `columns` say.
     """
     fields = dict(fields)
     turn_columns = {key: columns[key] for key in TURN_KEYS if key in columns}
@@ -112,8 +107,10 @@ def apply_columns(fields: Fields, columns: Columns) -> Fields:
         if key not in turn_columns
     }
     if has_turns:
-        turns = own["turns"] if "turns" in own else fields.pop("turns")
-        turns = [_apply_to_turn(turn, turn_columns) for turn in _require_list(turns)]
+        turns = _load_turns(own["turns"] if "turns" in own else fields.pop("turns"))
+        if not isinstance(turns, list):
+            raise InputError(f"turns are a {type(turns).__name__}, and not a list of objects")
+        turns = [_apply_to_turn(turn, turn_columns) for turn in turns]
         own["turns"] = count_from_first(turns) if "start" in turn_columns else turns
     elif turn_columns:  # the text is that of the only turn
         text = own.pop("text") if "text" in own else fields.pop("text", None)
@@ -138,18 +135,10 @@ def _take_named(fields: Fields, key: str, column: str) -> Any:
     return value
 
 
-def _require_list(turns: Any) -> list[Any]:
-    if isinstance(turns, str):
-        turns = _load_turns(turns)
-    if not isinstance(turns, list):
-        raise InputError(f"turns are a {type(turns).__name__}, and not a list of objects")
-    return turns
-
-
-def _load_turns(text: str) -> Any:
-    """Return the turns in a table cell with JSON."""
+def _load_turns(turns: Any) -> Any:
+    """Return turns, also those in a table cell with JSON."""
     try:
-        return json.loads(text)
+        return json.loads(turns) if isinstance(turns, str) else turns
     except (ValueError, RecursionError):
         raise InputError("turns are a text, and not a list of objects in JSON") from None
 
@@ -168,10 +157,7 @@ def _take_turn_keys(fields: Fields, turn_columns: Mapping[str, str]) -> Fields:
 
 
 def read_turn_keys(turn: Mapping[str, Any], names: Mapping[str, str]) -> Fields:
-    """Return the keys of a turn without missing values, with times in milliseconds.
-
-    `names` are the columns or keys from which the values come.
-    """
+    """Return the known keys of a turn from the columns `names`, with times in milliseconds."""
     own = dict(turn)
     for key in TIMES:
         if own.get(key) is not None:
@@ -190,17 +176,17 @@ def to_milliseconds(value: Any, name: str) -> int:
     Raises:
         InputError: If it is none of these.
     """
-    instant = read_instant(value.strip()) if isinstance(value, str) else None
-    if instant is not None:
-        return instant // 1000
-    clock = _CLOCK.fullmatch(value.strip()) if isinstance(value, str) else None
-    if clock:
-        hours, minutes, seconds = clock.groups(default="0")
-        whole_minutes = int(hours) * 60 + int(minutes)
-        return round(1000 * (whole_minutes * 60 + float(seconds.replace(",", "."))))
+    if isinstance(value, str):
+        value = value.strip()
+        instant = read_instant(value)
+        if instant is not None:
+            return instant // 1000
+        value = value.replace(",", ".")
+        if clock := _CLOCK.fullmatch(value):
+            hours, minutes, seconds = map(float, clock.groups(default="0"))
+            return round(1000 * (3600 * hours + 60 * minutes + seconds))
     try:
-        number = float(value.strip().replace(",", ".") if isinstance(value, str) else value)
-        return round(number * (1 if _MILLISECONDS.search(name) else 1000))
+        return round(float(value) * (1 if _MILLISECONDS.search(name) else 1000))
     except (TypeError, ValueError, OverflowError):
         raise InputError(
             "a time is neither seconds, nor milliseconds in a column *_ms, HH:MM:SS or ISO 8601"
@@ -248,9 +234,8 @@ def take(fields: Fields, path: str) -> Any:
         return None
     rest = dict(inner)  # copy: the original is kept for a refusal
     value = take(rest, inner_path)
-    if rest:
-        fields[first] = rest
-    else:
+    fields[first] = rest
+    if not rest:
         del fields[first]
     return value
 
@@ -317,11 +302,10 @@ def to_json_value(value: Any, key: str) -> Any:
 
 
 def _list_to_json(value: Any, key: str) -> Any:
-    items = list(value)
-    are_pairs = bool(items) and all(isinstance(item, tuple) and len(item) == 2 for item in items)
-    if are_pairs and isinstance(value, list):  # an Arrow map
-        return to_json_value(dict(items), key)
-    return [to_json_value(item, key) for item in items]
+    are_pairs = all(isinstance(item, tuple) and len(item) == 2 for item in value)
+    if isinstance(value, list) and value and are_pairs:  # an Arrow map
+        return to_json_value(dict(value), key)
+    return [to_json_value(item, key) for item in value]
 
 
 def is_missing(value: Any) -> bool:

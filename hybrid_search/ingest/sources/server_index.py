@@ -10,6 +10,7 @@ import logging
 from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from typing import Any, NotRequired
 from urllib.parse import quote
 
@@ -61,30 +62,24 @@ def read_index(
     """
     named = {"id": HIT_ID, **options.columns}
     columns = named if {*CONTENT} & named.keys() else {**named, "text": "text"}
+    turns_columns = {"turns" if key == "text" else key: name for key, name in columns.items()}
+
+    def read_hit(number: int, hit: ServerHit) -> Record:
+        own_id = {HIT_ID: hit["_id"]} if columns["id"] == HIT_ID else {}
+        return Record(number, fields={**hit.get("_source", {}), **own_id})
+
     with closing(_iterate_hits(server, index)) as hits:
         if options.rows == "turn":
-            records = (_read_hit(hit, number, columns) for number, hit in enumerate(hits, 1))
+            records = map(read_hit, count(1), hits)
             for record in group_calls(records, replace(options, columns=columns)):
                 yield record.as_line(index)
             return
         for number, hit in enumerate(hits, 1):
-            record = _read_hit(hit, number, columns)
-            own = replace(options, columns=_find_turns(columns, record))
-            yield build_record(record, own).as_line(f"{hit['_index']}/{hit['_id']}")
-
-
-def _read_hit(hit: ServerHit, number: int, columns: Mapping[str, str]) -> Record:
-    fields = dict(hit.get("_source", {}))
-    if columns["id"] == HIT_ID:
-        fields[HIT_ID] = hit["_id"]
-    return Record(number, fields=fields)
-
-
-def _find_turns(columns: Mapping[str, str], record: Record) -> Mapping[str, str]:
-    """Return the columns of a document, in which a list under the name of the text is turns."""
-    if "turns" in columns or not isinstance(find(record.fields or {}, columns["text"]), list):
-        return columns
-    return {"turns" if key == "text" else key: name for key, name in columns.items()}
+            record = read_hit(number, hit)
+            text = find(record.fields or {}, columns.get("text", ""))
+            own = turns_columns if isinstance(text, list) and "turns" not in columns else columns
+            built = build_record(record, replace(options, columns=own))
+            yield built.as_line(f"{hit['_index']}/{hit['_id']}")
 
 
 def _iterate_hits(server: Server, index: str) -> Generator[ServerHit, None, None]:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from hybrid_search.errors import IndexStoreError, InputError
+from hybrid_search.errors import InputError
 from hybrid_search.ingest.document_parser import stringify_number
+from hybrid_search.ingest.seen_ids import translate_database_errors
 from hybrid_search.ingest.sources.json_texts import MAX_LINE_BYTES
 from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
 from hybrid_search.ingest.sources.records import (
@@ -39,28 +40,20 @@ def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Rec
     turns. A row that cannot be read is yielded with its fault.
 
     All rows are written to a temporary file first, so memory holds one call at a time, of at most
-    `MAX_LINE_BYTES`.
-
-    Raises:
-        IndexStoreError: If the temporary folder is full.
+    `MAX_LINE_BYTES`. A full temporary folder raises IndexStoreError.
     """
-    try:
-        with closing(sqlite3.connect("")) as rows:  # "" is a file that SQLite deletes itself
-            rows.execute("CREATE TABLE rows (number INTEGER, call TEXT, data BLOB, fault TEXT)")
-            stored = (_store(record, options.columns) for record in records)
-            rows.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", stored)
-            rows.execute("CREATE INDEX calls ON rows (call, number)")
-            turn_columns = _find_turn_columns(rows)
-            for first, call, size in rows.execute(
-                "SELECT min(number) AS first, call, sum(length(data)) FROM rows "
-                "GROUP BY call, CASE WHEN call IS NULL THEN number END ORDER BY first"
-            ):
-                yield _build_record(rows, first, call, size, turn_columns)
-    except sqlite3.Error as error:
-        raise IndexStoreError(
-            f"the rows cannot be stored in the temporary folder: {error}. "
-            "Free space there, or set SQLITE_TMPDIR to another folder"
-        ) from error
+    # "" is a file that SQLite deletes itself
+    with translate_database_errors("rows"), closing(sqlite3.connect("")) as rows:
+        rows.execute("CREATE TABLE rows (number INTEGER, call TEXT, data BLOB, fault TEXT)")
+        stored = (_store(record, options.columns) for record in records)
+        rows.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", stored)
+        rows.execute("CREATE INDEX calls ON rows (call, number)")
+        turn_columns = _find_turn_columns(rows)
+        for first, call, size in rows.execute(
+            "SELECT min(number) AS first, call, sum(length(data)) FROM rows "
+            "GROUP BY call, CASE WHEN call IS NULL THEN number END ORDER BY first"
+        ):
+            yield _build_record(rows, first, call, size, turn_columns)
 
 
 def _store(record: Record, columns: Columns) -> _Stored:

@@ -40,10 +40,7 @@ def problem(name: str, finding: str, remedy: str) -> Check:
 
 
 def attempt(name: str, run_checks: Callable[[], Iterable[Check]]) -> Iterator[Check]:
-    """Yield the results of `run_checks`; an error becomes a result and stops no other check.
-
-    A permission error is only a warning: the account may be restricted on purpose.
-    """
+    """Yield the results of `run_checks`; an error becomes a result and stops no other check."""
     try:
         yield from run_checks()
     except AccessError as error:

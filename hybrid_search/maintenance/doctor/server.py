@@ -130,10 +130,9 @@ def _query_privileges(server: Server, index: str, identity: str) -> Iterator[Che
     response = server.request(
         "POST", "/_security/user/_has_privileges", body=body, read=PRIVILEGES.read
     )
-    index_privileges = {name: response["index"].get(name, {}) for name in names}
 
     def list_lacking(privileges: Sequence[str], *places: str) -> list[str]:
-        granted = [index_privileges[place] for place in places]
+        granted = [response["index"].get(place, {}) for place in places]
         return [name for name in privileges if not all(item.get(name) for item in granted)]
 
     lacking = {

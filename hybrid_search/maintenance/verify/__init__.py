@@ -61,9 +61,7 @@ def verify(
         UsageError: If `sample` is negative.
     """
     if sample < 0:
-        raise UsageError(
-            f"sample is {sample}: it must be 0 or more, the number of documents to encode again"
-        )
+        raise UsageError(f"sample is {sample}: give a number of documents, 0 for none")
     spec, _ = backend.read_head(index)
     check_spec(index, spec, IndexSpec.from_encoder(encoder.info, spec.policy, spec.codes))
     verification = Verification(index, spec.precision, encoder.info.precision)
@@ -73,12 +71,12 @@ def verify(
     sound_documents, random = 0, np.random.default_rng(0)
     for rows in group_by_document(backend.iterate_passages(index, full=full or repair)):
         faults = list(find_faults(rows, spec))
-        is_sound, mendable = not faults, not repair and is_mendable(faults)
+        mendable = not repair and is_mendable(faults)
         for row, fault in faults:
             verification.add(row.document_id, row.ordinal, fault, is_mendable=mendable)
         verification.passages += len(rows)
         verification.documents += 1 if rows[0].document_id else 0
-        if not is_sound:  # it must be ingested again in any case
+        if faults:  # it must be ingested again in any case
             continue
         sound_documents += 1
         if len(sampled) < sample:

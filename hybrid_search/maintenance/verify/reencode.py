@@ -46,10 +46,7 @@ def compare_document(
     rows: Sequence[ListedPassage],
     verification: Verification,
 ) -> None:
-    """Compare one document with a fresh encoding of it, and add what differs to `verification`.
-
-    `rows` are all passages of the document.
-    """
+    """Compare a document with a fresh encoding of it, and add what differs to `verification`."""
     verification.encoded_documents += 1
     rows = sorted(rows, key=lambda row: row.ordinal)
     try:
@@ -104,11 +101,8 @@ def split_again(
         stored = f"{content.start}:{content.start + len(content.text)}"
         actual = f"{passage.start}:{passage.end}"
         if stored != actual:
-            raise DifferentError(
-                row,
-                f"it is stored as {stored} of its document, and cutting the text again gives "
-                f"{actual}",
-            )
+            why = f"it is stored as {stored} of its document, and cutting the text again gives"
+            raise DifferentError(row, f"{why} {actual}")
     if len(fresh_passages) != len(rows):
         why = f"{len(rows)} passages are stored, and its text gives {len(fresh_passages)}"
         raise DifferentError(rows[-1], why)
@@ -127,9 +121,7 @@ def _read_layout(row: ListedPassage, content: PassageContent) -> dict[int, tuple
 def _join_passages(
     rows: Sequence[ListedPassage], contents: Mapping[Key, PassageContent]
 ) -> Document:
-    """Return the document as far as its passages hold it, with NUL for the gaps between them.
-
-    A gap has no words.
+    """Return the document as its passages hold it, with NUL for the wordless gaps between them.
 
     Raises:
         DifferentError: If a passage has no text, or does not fit the passage before it.
@@ -149,20 +141,15 @@ def _join_passages(
         text.seek(content.start)
         preceding = text.read(len(content.text)).rstrip("\0")
         if not content.text.startswith(preceding):
-            raise DifferentError(
-                row,
-                f"it shares {len(preceding):,} characters with the passage before it, "
-                "and the two texts differ there",
-            )
+            why = f"it shares {len(preceding):,} characters with the passage before it"
+            raise DifferentError(row, f"{why}, and the two texts differ there")
         text.seek(content.start)
         text.write(content.text)
         turns |= turn_bounds
     full_text = text.getvalue().ljust(max((end for _, end in turns.values()), default=0), "\0")
-    return Document(
-        rows[0].document_id,
-        full_text,
-        tuple(Turn(full_text[start:end], start) for _, (start, end) in sorted(turns.items())),
-    )
+    bounds = (turns[number] for number in sorted(turns))
+    all_turns = tuple(Turn(full_text[start:end], start) for start, end in bounds)
+    return Document(rows[0].document_id, full_text, all_turns)
 
 
 def _fetch_word_codes(

@@ -43,37 +43,28 @@ class Finding:
 
 @dataclass(slots=True)
 class Verification:
-    """Counts of what was checked, and the faults.
-
-    Attributes:
-        index: Name of the index.
-        precision: The precision that the index was made in.
-        encoded_in: The precision of the encoder that encoded the sample again.
-        documents: Documents that were listed.
-        passages: Passages that were listed.
-        encoded_documents: Documents of the sample.
-        encoded_passages: Passages of the sample.
-        repaired_documents: Documents that were written again, if a repair was asked for.
-        difference: The largest 1 - cosine between a span's stored and fresh vector, 0..2, beyond
-            what rounding costs, among the passages that are within `bound`.
-        other_precision: Passages beyond `bound` but within `INT8`: they were written in another
-            precision than the index was made in.
-        wrong: Number of faults of each kind.
-        findings: The first `FINDINGS` of them.
-    """
+    """Counts of what was checked, and the faults."""
 
     index: str
     precision: str
+    """The precision that the index was made in."""
     encoded_in: str
+    """The precision of the encoder that encoded the sample again."""
     documents: int = 0
     passages: int = 0
     encoded_documents: int = 0
     encoded_passages: int = 0
     repaired_documents: int = 0
     difference: float = 0.0
+    """The largest 1 - cosine between a span's stored and fresh vector, beyond what rounding costs,
+    among the passages within `bound`.
+    """
     other_precision: int = 0
+    """Passages beyond `bound` but within `INT8`: written in another precision than the index."""
     wrong: Counter[str] = field(default_factory=Counter)
+    """The number of faults of each kind."""
     findings: list[Finding] = field(default_factory=list)
+    """The first `FINDINGS` faults."""
 
     @property
     def bound(self) -> float:
@@ -103,11 +94,8 @@ class Verification:
         elif difference <= INT8:
             self.other_precision += 1
         else:
-            return Fault(
-                "codes",
-                f"a span's cosine is {difference:.4f} off by its stored word codes, "
-                f"and may be {self.bound:.4f}",
-            )
+            told = f"a span's cosine is {difference:.4f} off by its stored word codes, and may be"
+            return Fault("codes", f"{told} {self.bound:.4f}")
         return None
 
     def to_dict(self) -> dict[str, Any]:

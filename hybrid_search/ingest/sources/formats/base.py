@@ -25,20 +25,17 @@ Documents = Iterable[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A file format of conversations.
-
-    Attributes:
-        name: The value of ``--format``.
-        recognise: Function that returns whether a file has this format, given its first 64 KiB
-            (decompressed) and its name.
-        read: Function that yields the documents of an open file, as dicts with ``id`` and ``turns``
-            or ``text``. The second argument is the default id. It raises InputError for a file in
-            another format.
-    """
+    """A file format of conversations."""
 
     name: str
+    """The value of ``--format``."""
     recognise: Callable[[bytes, str], bool]
+    """Tells if a file has this format, by its first 64 KiB (decompressed) and its name."""
     read: Callable[[BinaryIO, str], Iterator[dict[str, Any]]]
+    """Yields the documents of an open file, which have ``id`` and ``turns`` or ``text``.
+
+    The second argument is the default id. InputError is raised for a file in another format.
+    """
 
 
 def json_format(

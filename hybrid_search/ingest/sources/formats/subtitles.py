@@ -19,7 +19,6 @@ from hybrid_search.ingest.sources.formats.text import (
     NamedLine,
     find_speakers,
     read_text,
-    split_line,
 )
 from hybrid_search.ingest.sources.formats.turns import Turn, join_cut_sentences, make_turn
 
@@ -41,14 +40,9 @@ def recognise_subrip(head: bytes, name: str) -> bool:  # noqa: ARG001
 
 
 def read(kind: str, file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the only document of a file.
+    """Yield the only document of a file of `kind`, a format of the library `webvtt`.
 
     Speakers come from voice spans, else from names before colons.
-
-    Args:
-        kind: The name of the format in `webvtt`.
-        file: The file.
-        id: The id of the document.
 
     Raises:
         InputError: If the file does not have this format.
@@ -64,11 +58,14 @@ def read(kind: str, file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
 
 
 def _make_turns(cues: Iterable[Any]) -> Iterator[Turn]:
-    voices = [(_times(cue), voice) for cue in cues for voice in _split_voices(cue.raw_text)]
-    speakers = find_speakers([NamedLine.parse(text) for _, (_, text) in voices])
-    for times, (speaker, text) in voices:
-        name, words = (speaker, text) if speaker else split_line(text, speakers)
-        yield make_turn(words, name, times)
+    voices = [(cue, *voice) for cue in cues for voice in _split_voices(cue.raw_text)]
+    lines = [NamedLine.parse(text) for _, _, text in voices]
+    speakers = find_speakers(lines)
+    for (cue, speaker, text), line in zip(voices, lines, strict=True):
+        times = _to_ms(cue.start_time), _to_ms(cue.end_time)
+        if speaker is None and line.name in speakers:
+            speaker, text = line.name, line.words
+        yield make_turn(text, speaker, times)
 
 
 def _split_voices(text: str) -> Iterator[tuple[str | None, str]]:
@@ -78,10 +75,6 @@ def _split_voices(text: str) -> Iterator[tuple[str | None, str]]:
         plain = " ".join(html.unescape(_TAG.sub("", words)).split())
         if plain:
             yield html.unescape(speaker).strip() if speaker else None, plain
-
-
-def _times(cue: Any) -> tuple[int, int]:
-    return _to_ms(cue.start_time), _to_ms(cue.end_time)
 
 
 def _to_ms(time: Any) -> int:

@@ -97,8 +97,7 @@ def _locate_words(text: str, words: Iterable[Word]) -> Iterator[list[int]]:
 def join_cut_sentences(segments: Iterable[Turn]) -> list[Turn]:
     """Return turns from segments that may end inside a sentence, as subtitles do.
 
-    Two segments are joined if they have the same speaker, the first does not end a sentence, and
-    the second starts within `PAUSE_MS`. The times of segments are kept as word times.
+    The times of the segments that are joined are kept as word times.
     """
     turns: list[Turn] = []
     for segment in segments:
@@ -112,6 +111,7 @@ def join_cut_sentences(segments: Iterable[Turn]) -> list[Turn]:
 
 
 def _goes_on(turn: Turn, segment: Turn) -> bool:
+    """Tell if a speaker goes on within `PAUSE_MS`, without having ended a sentence."""
     end_ms, start_ms = turn.get("end_ms"), segment.get("start_ms")
     if end_ms is None or start_ms is None or abs(start_ms - end_ms) > PAUSE_MS:
         return False
@@ -125,18 +125,18 @@ def _join(turn: Turn, segment: Turn) -> Turn:
         *_timed_words(turn),
         *([start + shift, end + shift, *times] for start, end, *times in _timed_words(segment)),
     ]
-    joined = {name: value for name, value in turn.items() if segment.get(name) == value}
-    joined |= {"text": f"{turn['text']} {segment['text']}", "word_times": words}
+    shared = {name: value for name, value in turn.items() if segment.get(name) == value}
     times = {"start_ms": turn.get("start_ms"), "end_ms": segment.get("end_ms")}
-    return {**joined, **keep_known(times)}
+    text = f"{turn['text']} {segment['text']}"
+    return {**shared, "text": text, "word_times": words, **keep_known(times)}
 
 
 def _timed_words(turn: Turn) -> list[list[int]]:
     """Return the word times of a turn, or its own times as those of one long word."""
-    if "word_times" in turn or "start_ms" not in turn or "end_ms" not in turn:
-        words: list[list[int]] = turn.get("word_times", [])
-        return words
-    return [[0, len(turn["text"]), turn["start_ms"], turn["end_ms"]]]
+    is_timed = "start_ms" in turn and "end_ms" in turn
+    own = [[0, len(turn["text"]), turn["start_ms"], turn["end_ms"]]] if is_timed else []
+    words: list[list[int]] = turn.get("word_times", own)
+    return words
 
 
 def iterate_turns(words: Sequence[Word], **facts: Any) -> Iterator[Turn]:
