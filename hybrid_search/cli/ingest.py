@@ -44,9 +44,8 @@ def ingest(
     """
     from hybrid_search.api import connect
     from hybrid_search.cli.progress import progress
-    from hybrid_search.ingest import run
+    from hybrid_search.ingest.run import SourceChoice, run_ingest
     from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
-    from hybrid_search.ingest.sources.choice import SourceChoice
 
     conditions = options.parse_conditions(where)
     read_options = ingest_options.parse_reading(reading)
@@ -69,7 +68,7 @@ def ingest(
         _serve_metrics(watching["metrics_port"], watching["metrics_host"]) as report,
     ):
         run_options = run_options.reporting_to(report).reporting_to(tally)
-        summary = run.run_ingest(client.run_ingest, source, run_options, checkpoint, progress)
+        summary = run_ingest(client.run_ingest, source, run_options, checkpoint, progress)
     _print_summary(summary, index)
     has_losses = bool(summary.rejected or summary.replaced)
     options.exit_with(EXIT_LOSSES if has_losses and not source.follow else 0)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,9 @@ from hybrid_search.private_files import replace_file
 
 SECONDS = 1.0
 """Minimum time between two writes of the checkpoint, since each waits for the disk."""
+
+WORDS = "the checkpoint", "--checkpoint"
+"""How errors of writing call the file, and the option that names it."""
 
 SourceHashLookup = Callable[[Sequence[str]], dict[str, str]]
 """Returns the source hashes of those of the given ids whose documents are fully indexed."""
@@ -77,10 +79,7 @@ class Checkpoint:
         complete: bool,
         rejects: Rejects,
     ) -> None:
-        """Record that all lines up to `line` are done, if its document is `complete`.
-
-        `committed` are the documents completed with this line, by id and source hash.
-        """
+        """Record that all lines up to `line` are done, and the ids and hashes of `committed`."""
         self._last_committed = committed[-1] if committed else self._last_committed
         if not complete or line.source not in self._identities:
             return
@@ -92,13 +91,13 @@ class Checkpoint:
                 "rejects": rejects.state(),
                 "sources": self._identities,
             }
-            with self._translate_write_errors():
+            with translate_write_errors(self.file, *WORDS):
                 replace_file(self.file, json.dumps(state).encode())
             self._written_at = time.monotonic()
 
     def finish(self) -> None:
         """Remove the file: all lines are done, and another run looks at every document again."""
-        with self._translate_write_errors():
+        with translate_write_errors(self.file, *WORDS):
             self.file.unlink(missing_ok=True)
 
     def _count_done_lines(self, look_up_hashes: SourceHashLookup) -> dict[str, int]:
@@ -114,9 +113,6 @@ class Checkpoint:
             if number and saved == {**self._identities.get(source, {}), "lines": number}:
                 done_lines[source] = number
         return done_lines
-
-    def _translate_write_errors(self) -> AbstractContextManager[None]:
-        return translate_write_errors(self.file, "the checkpoint", "--checkpoint")
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -43,7 +43,9 @@ def propose_columns(fields: Mapping[str, Any]) -> str:
     names = dict(_flatten(fields))
     scalars = [name for name, value in names.items() if not isinstance(value, (dict, list))]
     for turns_name in _rank_names("turns", list(names)):
-        inner = list(dict(_flatten(_take_first(names[turns_name]))))
+        turns = names[turns_name]
+        first = turns[0] if isinstance(turns, list) and turns else None
+        inner = list(dict(_flatten(first))) if isinstance(first, dict) else []
         if _find_name("text", inner):
             found = {key: _find_name(key, inner) for key in ("text", "speaker", "start", "end")}
             return _format_option({"id": _find_id(scalars), "turns": turns_name, **found})
@@ -85,12 +87,6 @@ def _flatten(fields: Mapping[str, Any], levels: int = MAX_LEVELS) -> Iterator[tu
             yield name, value
             inner = _flatten(value, levels - 1) if isinstance(value, Mapping) and levels > 1 else ()
             yield from ((f"{name}.{inner_name}", item) for inner_name, item in inner)
-
-
-def _take_first(value: Any) -> dict[str, Any]:
-    """Return the first object of a list, {} for anything else."""
-    first = value[0] if isinstance(value, list) and value else None
-    return first if isinstance(first, dict) else {}
 
 
 def _find_id(names: Sequence[str]) -> str | None:

@@ -56,10 +56,7 @@ _JSON_STRING = regex.compile(rb'"(?:[^"\\]|\\.)*+"', regex.DOTALL)
 
 
 def stringify_number(value: Any) -> Any:
-    """Return an integral number as text, 17 and 17.0 as "17"; any other value unchanged.
-
-    Tables, databases and speech recognisers use numbers for rows and speakers.
-    """
+    """Return an integral number as text, 17 and 17.0 as "17"; any other value unchanged."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -135,7 +132,11 @@ def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
     Raises:
         InputError: If the line is not a valid document; the message says why.
     """
-    raw = cleaning.clean_document(_load_object(data))
+    raw = load_object(data)
+    if "id" not in raw:
+        raise InputError(_explain_missing("no id", raw), f"the keys are {_shorten(sorted(raw))}")
+    _check_depth(raw)
+    raw = cleaning.clean_document(raw)
     canonical = _canonical_json(raw)
     try:
         validated = _Document.model_validate(raw)
@@ -193,10 +194,7 @@ def find_valid_id(data: bytes) -> str | None:
 
 
 def source_hash(canonical: str, spec: IndexSpec) -> str:
-    """Return a hash that changes with the document, or with the settings of its index entry.
-
-    It consists of a digest of each, joined by a dot.
-    """
+    """Return a digest of the document and one of the settings of its index, joined by a dot."""
     return f"{hashlib.sha256(canonical.encode()).hexdigest()[:40]}.{settings_digest(spec)}"
 
 
@@ -205,7 +203,8 @@ def rehash_source(old_hash: str, spec: IndexSpec) -> str:
     return f"{old_hash.partition('.')[0]}.{settings_digest(spec)}"
 
 
-def _load_object(data: bytes) -> dict[str, Any]:
+def load_object(data: bytes) -> dict[str, Any]:
+    """Return the object in a line of JSON; InputError says why there is none."""
     if _nests_deeply(data):
         raise InputError(TOO_DEEP)
     try:
@@ -221,10 +220,7 @@ def _load_object(data: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise InputError("not readable JSON", str(error)) from error
     if not isinstance(raw, dict):
-        raise InputError(f"not an object: the line is a JSON {type(raw).__name__}")
-    if "id" not in raw:
-        raise InputError(_explain_missing("no id", raw), f"the keys are {_shorten(sorted(raw))}")
-    _check_depth(raw)
+        raise InputError(f"not an object: a JSON {type(raw).__name__}")
     return raw
 
 

@@ -61,13 +61,7 @@ def _list_texts(block: Sequence[PreparedPassage]) -> list[str]:
 
 
 def encode_or_isolate(encoder: Encoder, texts: Sequence[str]) -> list[EncodingOrError]:
-    """Return for each text its encoding, or the error with which the encoder fails on it.
-
-    Raises ModelError if the encoder fails on every text.
-
-    Raises:
-        HybridSearchError: If the encoder raises one, as that is not the fault of a text.
-    """
+    """Return for each text its encoding, or the error with which the encoder fails on it."""
     try:
         return list(encoder.encode(texts))
     except HybridSearchError:

@@ -51,7 +51,6 @@ class RunMetrics(Collector):
 
     def __init__(self) -> None:
         self._tally, self._last_block_at = Tally(), time.perf_counter()
-        self._highest: dict[str, float] = {}
         self._retries = tracing.counts["retries"]
 
     def __call__(self, summary: Summary) -> None:
@@ -63,11 +62,7 @@ class RunMetrics(Collector):
         """Yield the current metrics."""
         summary = self._tally.total()
         for name, (metric, description) in COUNTERS.items():
-            # passages of a document that is refused at its end are subtracted again, and
-            # Prometheus would take a falling counter for a restart
-            highest = max(getattr(summary, name), self._highest.get(name, 0))
-            self._highest[name] = highest
-            yield CounterMetricFamily(f"{PREFIX}_{metric}", description, highest)
+            yield CounterMetricFamily(f"{PREFIX}_{metric}", description, getattr(summary, name))
         yield CounterMetricFamily(
             f"{PREFIX}_retries",
             "Requests and passages that were sent to a server again.",

@@ -57,10 +57,7 @@ def prefetch(
 
 
 def read_until_stopped(stop_event: threading.Event, source: Iterator[T]) -> Iterator[T]:
-    """Return the items of `source` until `stop_event`, including those already read.
-
-    A read that waits for standard input or a server does not delay the end.
-    """
+    """Return the items of `source` until `stop_event`; a read that waits does not delay the end."""
     return prefetch(source, LINES_AHEAD, stop_event, END_SECONDS)
 
 

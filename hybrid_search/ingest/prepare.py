@@ -93,7 +93,9 @@ class Preparation:
         self.summary.duplicates += earlier is not None
         if earlier and earlier.digest != source_hash:
             level = logging.INFO if self.summary.replaced else logging.WARNING
-            hint = _propose_turns(line.source, earlier.place)
+            is_same_source = earlier.place.rpartition(":")[0] == line.source
+            hint = "; --rows turn makes one call of them" if is_same_source else ""
+            hint = put_in_python(hint) if line.source == SOURCE else hint
             message = "id %r is at %s and again at %s: the last one wins%s"
             _log.log(level, message, document.id, earlier.place, place, hint)
             self.summary.replaced += 1
@@ -107,11 +109,3 @@ class Preparation:
                 yield parsed
             else:
                 self.summary.skipped += 1
-
-
-def _propose_turns(source: str, earlier_place: str) -> str:
-    """Return the end of the warning about a repeated id, if it may identify a call."""
-    if earlier_place.rpartition(":")[0] != source:
-        return ""
-    hint = "; --rows turn makes one call of them"
-    return put_in_python(hint) if source == SOURCE else hint

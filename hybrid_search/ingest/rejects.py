@@ -1,4 +1,4 @@
-"""The rejects file: every refused line with its number and the reason.
+"""The rejects file: every refused line with its number and the reason, and how it is retried.
 
 Nothing is lost: refused lines can be retried (``--retry``), except extremely long ones. Refused
 text is written to this file only, and only its owner may read it.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,9 @@ EXCERPT_BYTES = 1000
 MAX_REASONS = 100
 OTHER_REASONS = "other reasons"
 """The label for further reasons, as a server may word each refusal differently."""
+
+TOO_LONG = " (the line is too long for a rejects file: correct it in its source, and ingest that)"
+"""Added to the reason if the file has only the start of a line."""
 
 REJECTED = ".rejected.jsonl"
 """The file name suffix of rejects files."""
@@ -187,3 +192,83 @@ def parse_entry(data: bytes) -> dict[str, Any] | None:
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
     return entry if is_valid else None
+
+
+def check_retried(file: Path) -> None:
+    """Raise UsageError unless `file` starts like a rejects file."""
+    if not file.is_file():
+        raise UsageError(
+            f"there is no file {file} of refused documents: "
+            "--retry takes one, as in calls.rejected.jsonl"
+        )
+    with translate_read_errors(file), file.open("rb") as stream:
+        first_line = stream.readline()
+    if first_line.strip() and parse_entry(first_line) is None:
+        raise UsageError(
+            f"{file} is not a file of refused documents "
+            "(their lines have source, line, reason and document): ingest it as a source"
+        )
+
+
+def read_retried(file: Path) -> Iterator[SourceLine]:
+    """Yield the refused lines, byte for byte.
+
+    A line that was incomplete when it was refused keeps its reason as a fault, as it cannot be
+    retried. So do a line that was too long for the file, and a line of `file` that is not a valid
+    entry. Raises UsageError if `file` cannot be read to the end.
+    """
+    with translate_read_errors(file), file.open("rb") as stream:
+        for number, data in enumerate(stream, 1):
+            if data.strip():
+                yield _line_from_entry(file, number, data)
+
+
+@contextmanager
+def translate_read_errors(file: Path) -> Iterator[None]:
+    """Translate errors of reading `file` to UsageError."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"the refused documents in {file} cannot be read ({error.strerror}): "
+            "check the file and its permissions"
+        ) from error
+
+
+def _line_from_entry(file: Path, number: int, data: bytes) -> SourceLine:
+    entry = parse_entry(data)
+    if entry is None:
+        fault = "not an entry of a rejects file: its line may have been cut off"
+        return SourceLine(str(file), number, data, fault)
+    document = entry["document"].encode("utf-8", "surrogateescape")
+    line = SourceLine(entry["source"], entry["line"], document)
+    if not (entry.get("fault") or "bytes" in entry or not document.strip()):
+        return line
+    fault = entry["reason"] + (TOO_LONG if "bytes" in entry else "")
+    return replace(line, fault=fault, detail=entry.get("detail", ""))
+
+
+def make_retry_path(rejects: Path) -> Path:
+    """Return the path for documents that are refused again, until all were retried.
+
+    If the process is killed before that, the old rejects file is unchanged.
+    """
+    path = rejects.with_name(f"{rejects.name}.again")
+    with translate_write_errors(path):
+        path.unlink(missing_ok=True)
+    return path
+
+
+def settle_retry(fresh: Path, rejects: Path, retried: Path) -> None:
+    """Replace `rejects` with `fresh`, after all documents of `retried` were retried.
+
+    If nothing was refused again and `rejects` is the file `retried`, it is removed, as all its
+    documents are indexed.
+    """
+    with translate_write_errors(rejects):
+        if fresh.exists():
+            with fresh.open("rb") as file:
+                os.fsync(file.fileno())
+            fresh.replace(rejects)
+        elif rejects.exists() and rejects.samefile(retried):
+            rejects.unlink()

@@ -9,23 +9,27 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
+from hybrid_search.backends import open_server
 from hybrid_search.config import settings
 from hybrid_search.errors import UsageError
+from hybrid_search.ingest import rejects as rejects_file
 from hybrid_search.ingest.checkpoint import Checkpoint
 from hybrid_search.ingest.options import IngestOptions, Report
 from hybrid_search.ingest.prefetch import read_until_stopped
-from hybrid_search.ingest.sources import files, rejected
-from hybrid_search.ingest.sources.choice import SourceChoice, open_input
+from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.sources.inbox import Inbox, follow
+from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
+from hybrid_search.ingest.sources.server_index import read_index
 from hybrid_search.ingest.summary import Summary, format_summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.observability import logs
+from hybrid_search.text.name_lists import list_names
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOPPING_MESSAGE = b"stopping: what was read is being finished; a second signal ends at once\n"
@@ -35,6 +39,78 @@ IngestLines = Callable[[Iterator[SourceLine], IngestOptions], Summary]
 
 ShowProgress = Callable[[int | None], AbstractContextManager[Report]]
 """Shows progress during a block, given the size of the source in bytes, or None if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChoice:
+    """The source named by a command; by default the bundled sample."""
+
+    paths: Sequence[str] = ()
+    read_options: ReadOptions = AS_IS
+    sample: bool = False
+    retry: Path | None = None
+    follow: Path | None = None
+    from_index: str | None = None
+    from_url: str | None = None
+    """The server of the index to read; None for the server of `url`."""
+    url: str | None = None
+    """The URL of the target index, as given; None for the configured one."""
+
+    def check(self, checkpoint: Path | None) -> None:
+        """Raise UsageError if sources of several kinds are given, or a checkpoint of no files."""
+        others = {
+            "--from-index": self.from_index,
+            "--follow": self.follow,
+            "--retry": self.retry,
+        }
+        given = [name for name, value in others.items() if value]
+        files = {"--sample": self.sample, f"sources ({list_names(self.paths)})": self.paths}
+        names = given + [name for name, value in files.items() if value]
+        if len(names) > 1:
+            raise UsageError(f"both {' and '.join(names)}: give one of them")
+        if checkpoint and given:
+            raise UsageError(
+                f"--checkpoint is for files, but {given[0]} was given: leave --checkpoint out, "
+                "unchanged documents are skipped without it"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """The lines to ingest, their size in bytes if known, and their files."""
+
+    lines: Iterator[SourceLine]
+    size: int | None = None
+    files: Sequence[str] = ()
+
+
+@contextmanager
+def open_input(source: SourceChoice, rejects: Path) -> Iterator[Input]:
+    """Yield the lines of the chosen source, which must not be a watched folder."""
+    if source.retry:
+        rejects_file.check_retried(source.retry)
+        yield Input(rejects_file.read_retried(source.retry), files.size([str(source.retry)]))
+    elif source.from_index:
+        origin = settings(source.from_url or source.url)
+        with closing(open_server(origin.url, origin.access)) as server:
+            yield Input(read_index(server, source.from_index, source.read_options))
+    else:
+        if not (source.paths or source.sample):
+            _announce_sample(settings(source.url).url)
+        paths = source.paths or [str(files.SAMPLE)]
+        files.check(paths, rejects, source.read_options)
+        names = [file.path for file in files.find(paths)]
+        yield Input(files.read(paths, source.read_options), files.size(paths), names)
+
+
+def _announce_sample(url: str) -> None:
+    """Log that the sample is ingested; raise UsageError if it would mix with real documents."""
+    if url.partition(":")[0].endswith(("http", "https")):
+        raise UsageError(
+            "no source given: name the files to ingest (- for standard input), "
+            "or give --sample for the bundled calls"
+        )
+    logs.log_or_print("no source given: ingesting the bundled sample of 100 calls")
 
 
 def run_ingest(
@@ -70,7 +146,7 @@ def _ingest_until_stopped(
 ) -> Summary:
     """Ingest `lines`; at SIGTERM or SIGINT, finish the lines read so far and stop."""
     rejects, checkpoint = options.find_rejects(), options.checkpoint
-    fresh = rejected.make_retry_path(rejects) if retry else rejects
+    fresh = rejects_file.make_retry_path(rejects) if retry else rejects
     with stop_on_signals() as stop_event:
         lines = read_until_stopped(stop_event, lines)
         summary = ingest(lines, replace(options, rejects=fresh))
@@ -81,7 +157,7 @@ def _ingest_until_stopped(
         fresh.unlink(missing_ok=True)
         summary.rejected = str(retry)
     elif retry:
-        rejected.settle(fresh, rejects, retry)
+        rejects_file.settle_retry(fresh, rejects, retry)
         summary.rejected = str(rejects) if summary.failed else None
     return summary
 

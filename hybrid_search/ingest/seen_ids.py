@@ -44,10 +44,7 @@ class SeenIds:
         )
 
     def add(self, id: str, place: str, digest: str) -> Seen | None:
-        """Return where `id` was seen before, or None, and record it at `place`.
-
-        A full temporary folder raises IndexStoreError.
-        """
+        """Return where `id` was seen before, or None, and record it at `place`."""
         with translate_database_errors("ids of this run"), self._lock:
             find = "SELECT place, digest FROM seen WHERE id = ?"
             earlier = self._connection.execute(find, (id,)).fetchone()

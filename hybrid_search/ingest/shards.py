@@ -58,10 +58,7 @@ class Shard:
         return self.of == 1 or _hash(document_id) % self.of == self.number
 
     def add_suffix(self, name: str) -> str:
-        """Return `name` with the number of this shard, if there are several shards.
-
-        Shards that run in one folder must not write the same file.
-        """
+        """Return `name` with the number of this shard, if there are several in one folder."""
         return name if self.of == 1 else f"{name}.{self.number}-of-{self.of}"
 
 

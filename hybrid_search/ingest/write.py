@@ -30,14 +30,9 @@ class DocumentInFlight:
     is_whole: bool = False
     """Whether its last passage is written."""
     passages: int = 0
-    """Passages written so far, all counted in the summary."""
+    """Passages written so far, counted in the summary once the document is complete."""
     windows: int = 0
-    """Covering windows of these passages, counted in the summary as spans."""
-
-    @property
-    def is_half_written(self) -> bool:
-        """Return whether the store has some passages and waits for the others."""
-        return self.passages > 0 and not self.is_whole
+    """Covering windows of these passages, counted as spans."""
 
 
 @dataclass(slots=True, eq=False)
@@ -104,34 +99,29 @@ class WriteStage:
             document.passages += 1
             document.windows += entry.spans
             document.is_whole = entry.is_last
-        self.summary.passages += len(entries)
-        self.summary.spans += sum(entry.spans for _, entry in entries)
         documents = {id(document.parsed.document): document for document, _ in entries}
         refused = {id(refusal.document) for refusal in refusals}
         accepted = [
-            document.parsed
+            document
             for key, document in documents.items()
             if document.is_whole and key not in refused
         ]
         self.summary.documents += len(accepted)
+        self.summary.passages += sum(document.passages for document in accepted)
+        self.summary.spans += sum(document.windows for document in accepted)
         self.uncommitted = 0 if entries[-1][1].is_last else self.uncommitted + len(accepted)
         for refusal in refusals:  # last, so that all are counted if a refusal cannot be recorded
             self._refuse(documents[id(refusal.document)], refusal.reason, refusal.detail)
-        return [(parsed.document.id, parsed.source_hash) for parsed in accepted]
+        parsed_documents = (document.parsed for document in accepted)
+        return [(parsed.document.id, parsed.source_hash) for parsed in parsed_documents]
 
     @contextmanager
     def commit_if_interrupted(self) -> Iterator[None]:
-        """If the block fails, commit the complete documents, or subtract them from the counts.
-
-        So all documents in the summary are in the index. If the store itself failed, nothing more
-        is written, and what its contract does not guarantee to be committed is not counted.
-        """
+        """If the block fails, commit the complete documents, or subtract them from the counts."""
         try:
             yield
         except BaseException:
-            if not self.is_writing:
-                if self.in_flight and self.in_flight.is_half_written:
-                    self._uncount(self.in_flight)
+            if not self.is_writing:  # a store that failed is left alone
                 with suppress(HybridSearchError):  # the run ends with the earlier error
                     self.writer.abandon()
                     self.uncommitted = 0
@@ -139,16 +129,10 @@ class WriteStage:
             raise
 
     def _refuse(self, document: DocumentInFlight, reason: str, detail: str) -> None:
-        """Reject `document` once, and undo what was written and counted of it."""
+        """Reject `document` once, and undo what was written of it."""
         if document.is_refused:
             return
         document.is_refused = True
         self.rejects.add(document.parsed.line, reason, detail, document.parsed.document.id)
-        if document.is_half_written:
+        if document.passages and not document.is_whole:
             self.writer.abandon()
-        self._uncount(document)
-
-    def _uncount(self, document: DocumentInFlight) -> None:
-        self.summary.passages -= document.passages
-        self.summary.spans -= document.windows
-        document.passages = document.windows = 0

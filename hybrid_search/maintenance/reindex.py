@@ -31,8 +31,7 @@ def copy_index(
     """Copy an index into its next version, and put that in its place.
 
     No text is encoded again, so only `policy` and `options` can change. With `keep` the old version
-    stays under its own name. The backend raises IndexStoreError or UsageError if it cannot be done,
-    and then the old version stays in place.
+    stays under its own name, as it does in place if the backend raises an error.
 
     Returns:
         The counts of the new version.

@@ -152,14 +152,6 @@ def test_what_is_refused_skipped_and_doubled_is_counted(watch: RunMetrics, port:
     assert read_samples(port)["skipped_total"] == 5
 
 
-def test_a_counter_never_falls(watch: RunMetrics, port: int) -> None:
-    summary = Summary(passages=70)
-    watch(summary)
-    assert read_samples(port)["passages_total"] == 70
-    summary.passages = 3  # a document of 67 passages was refused when its last one came
-    assert read_samples(port)["passages_total"] == 70
-
-
 def test_counters_sum_up_the_files_of_a_watched_folder(watch: RunMetrics, port: int) -> None:
     """Each file has a summary of its own."""
     watch(Summary(documents=70, stages={"read": 0.5}))

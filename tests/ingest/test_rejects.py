@@ -21,7 +21,6 @@ from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.shards import Shard
-from hybrid_search.ingest.sources import rejected
 from hybrid_search.ingest.summary import Summary, Tally
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Encoding
@@ -202,7 +201,7 @@ def test_a_line_that_was_cut_is_not_tried_again_but_stays_with_the_remedy(
     monkeypatch.setattr(rejects_module, "MAX_DOCUMENT_BYTES", 3000)
     text = "breaks " + "a" * 4000
     ingest_lines(make_lines([{"id": "long", "text": text}, {"id": "short", "text": "breaks"}]))
-    cut, whole = rejected.read(REJECTS)
+    cut, whole = rejects_module.read_retried(REJECTS)
     assert whole.fault is None
     remedy = "the line is too long for a rejects file: correct it in its source, and ingest that"
     assert cut.fault == f"the encoder fails at this text: ValueError ({remedy})"

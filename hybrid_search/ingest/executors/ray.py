@@ -53,11 +53,9 @@ class Worker:
 
 
 class RayExecutor:
-    """An `Executor` of `workers` actors on a Ray cluster.
+    """An `Executor` of `workers` actors on the Ray cluster in ``RAY_ADDRESS``, else a local one.
 
-    The cluster is the one in ``RAY_ADDRESS``, else a local one, which is started if necessary.
-    `folder` is the model folder on every node. Use it in a ``with`` block, which frees the workers'
-    resources. Errors of `Actors` and of loading the model propagate.
+    `folder` is the model folder on every node. A ``with`` block frees the workers' resources.
     """
 
     def __init__(

@@ -56,11 +56,7 @@ def _sniff_rows(head: bytes, delimiter: str) -> list[list[str]]:
 
 
 def open_table(file: BinaryIO, delimiter: str) -> Table:
-    """Return the table in a file in UTF-8, which is rewound for each pass.
-
-    Raises:
-        InputError: If the header cannot be read.
-    """
+    """Return the table in a file in UTF-8, which is rewound for each pass."""
     csv.field_size_limit(MAX_CELL)  # of the whole process: by default it is 131,072
     _, cells, _, fault = next(_read_rows(file, delimiter), (0, ["id", "text"], b"", None))
     if fault:

@@ -64,10 +64,22 @@ class SourceFile:
 def find(sources: Sequence[str]) -> list[SourceFile]:
     """Return the files that `sources` name: files, folders (recursively) and globs.
 
-    In folders, hidden files, unfinished files and rejects files are skipped. Raises UsageError if a
-    file does not exist, or a folder has no files.
+    In folders, hidden files, unfinished files and rejects files are skipped.
+
+    Raises:
+        UsageError: If a file does not exist, or a folder has no files.
     """
-    return list(chain.from_iterable(map(_find_source, sources)))
+    files: list[SourceFile] = []
+    for source in sources:
+        found = _find_source(source)
+        if not found and Path(source).is_dir():
+            raise UsageError(f"source {source} is a folder without files")
+        if not found and glob.has_magic(source):
+            raise UsageError(f"source {source} matches no file: check the pattern")
+        if not found:
+            raise UsageError(f"source {source} does not exist: check the name")
+        files += found
+    return files
 
 
 def _find_source(source: str) -> list[SourceFile]:
@@ -75,16 +87,10 @@ def _find_source(source: str) -> list[SourceFile]:
     if source == STDIN:
         return [SourceFile(STDIN, "stdin")]
     if path.is_dir():
-        found, missing = _find_in_folder(path, path), "is a folder without files"
-    elif path.exists():
+        return _find_in_folder(path, path)
+    if path.exists():
         return [_name_file(path, path.parent)]
-    elif glob.has_magic(source):
-        found, missing = _find_matches(path), "matches no file: check the pattern"
-    else:
-        found, missing = [], "does not exist: check the name"
-    if not found:
-        raise UsageError(f"source {source} {missing}")
-    return found
+    return _find_matches(path) if glob.has_magic(source) else []
 
 
 def _find_matches(pattern: Path) -> list[SourceFile]:
@@ -146,7 +152,9 @@ def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[Sourc
     A source that breaks off or cannot be read ends with a line whose fault says so; then the next
     source is read.
     """
-    for file in find_present(sources):
+    # a file that is missing is read too, which reports the error
+    found = (_find_source(source) or [SourceFile(source, source)] for source in sources)
+    for file in chain.from_iterable(found):
         number, is_empty = 0, True
         try:
             with closing(_read_file(file, options)) as records:
@@ -163,15 +171,6 @@ def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[Sourc
             damage = error if is_told_by_system else "it is damaged, or cut off"
             fault = f"the source cannot be read on after line {number}: {damage}"
             yield SourceLine(file.path, number + 1, b"", fault, str(error))
-
-
-def find_present(sources: Sequence[str]) -> Iterator[SourceFile]:
-    """Yield the files of `sources`; a missing file is kept, so reading it reports the error."""
-    for source in sources:
-        try:
-            yield from _find_source(source)
-        except UsageError:
-            yield SourceFile(source, source)
 
 
 def size(sources: Sequence[str]) -> int | None:

@@ -125,14 +125,7 @@ class Inbox:
         return path
 
     def move_ingested(self, file: Path, *, failed: bool) -> Path:
-        """Move `file` into ``done/`` or ``failed/``, after its refused documents.
-
-        Returns:
-            The new path of the file.
-
-        Raises:
-            UsageError: If it cannot be moved.
-        """
+        """Move `file` and its refused documents; return its path in ``done/`` or ``failed/``."""
         destination = _find_free_path(self.folder / ("failed" if failed else "done"), file.name)
         try:
             if failed:

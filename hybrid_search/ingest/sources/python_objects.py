@@ -77,11 +77,7 @@ def _list_columns(option: re.Match[str]) -> str:
 
 
 def _as_frame_table(frame: Any) -> Table:
-    """Return a pandas data frame as a table; a named index counts as a column.
-
-    Raises:
-        UsageError: If two columns have the same name.
-    """
+    """Return a pandas data frame as a table; a named index counts as a column."""
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     header = [str(name) for name in frame.columns]

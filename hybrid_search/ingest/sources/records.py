@@ -16,7 +16,7 @@ import numpy as np
 
 from hybrid_search.errors import InputError, show_value
 from hybrid_search.ingest.column_names import propose_columns
-from hybrid_search.ingest.document_parser import build_object
+from hybrid_search.ingest.document_parser import load_object
 from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.values import read_instant
@@ -259,14 +259,9 @@ def parse_record(record: Record) -> Record:
     if record.fault or record.fields is not None:
         return record
     try:
-        fields = json.loads(record.raw.decode("utf-8-sig"), object_pairs_hook=build_object)
+        return replace(record, fields=load_object(record.raw))
     except InputError as error:
         return replace(record, fault=str(error))
-    except (ValueError, RecursionError):
-        return replace(record, fault="not readable JSON")
-    if not isinstance(fields, dict):
-        return replace(record, fault=f"not an object: a JSON {type(fields).__name__}")
-    return replace(record, fields=fields)
 
 
 def to_json_value(value: Any, key: str) -> Any:

@@ -70,16 +70,10 @@ def as_text(
 
 
 def _open_stdin() -> AbstractContextManager[BinaryIO]:
-    """Return standard input, reopened for a thread that may still wait for it at exit.
-
-    A thread that waits in Python's own reader holds a lock that the interpreter needs at exit.
-
-    Raises:
-        OSError: If it is closed.
-    """
+    """Return standard input; if it is closed, OSError is raised."""
     if sys.stdin is None:  # closed, e.g. by <&- in a shell
         raise OSError(errno.EBADF, "standard input is closed")
-    try:
+    try:  # a thread that waits in Python's own reader holds a lock that is needed at exit
         return open(sys.stdin.fileno(), "rb", closefd=False)
     except (OSError, ValueError):  # in a test, standard input is not a file
         return nullcontext(sys.stdin.buffer)

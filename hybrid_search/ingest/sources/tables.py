@@ -26,14 +26,12 @@ from hybrid_search.ingest.sources.turn_rows import group_calls
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows with named columns.
-
-    `header` has the names of the columns, which are unique. `read` returns the rows in order,
-    without missing values; it can be called again.
-    """
+    """Rows with named columns."""
 
     header: Sequence[str]
+    """The names of the columns, which are unique."""
     read: Callable[[], Iterator[Record]]
+    """Returns the rows in order, without missing values; it can be called again."""
 
 
 def read_table(table: Table, options: ReadOptions) -> Iterator[Record]:

@@ -13,10 +13,7 @@ State = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A finding, how bad it is (a `problem` stops a run), and one line that says what to do.
-
-    `found` is a key of the JSON that ``doctor --json`` prints, and keeps its name.
-    """
+    """A finding, how bad it is (a `problem` stops a run), and one line that says what to do."""
 
     name: str
     state: State

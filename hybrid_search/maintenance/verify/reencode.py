@@ -208,10 +208,7 @@ def excess_difference(codes: WordCodes, fresh: PassageTokens, used: Codebook) ->
 
 
 def cosine_differences(codes: WordCodes, fresh: WordCodes) -> Floats:
-    """Return 1 - cosine between each span's stored and fresh vector, float32 ``[spans]``, 0..2.
-
-    A span without tokens has 0.
-    """
+    """Return 1 - cosine of each span's stored and fresh vector, float32 ``[spans]``, 0..2."""
     first, last = spans.bounds(codes.counts)
     sums = (spans.running_sums(word_codes.vectors(coded)) for coded in (codes, fresh))
     stored_vectors, fresh_vectors = (

@@ -43,13 +43,8 @@ def json_format(
 ) -> Format:
     """Return the format of JSON files that have all key paths of one of the sets `keys`.
 
-    Args:
-        name: The value of ``--format``.
-        build: Function that yields the documents of an object. Its second argument is the default
-            id: the id of the file, with a number from the second object on. The document parser
-            checks values; an object in which it cannot find its way may raise any error.
-        *keys: Sets of key paths, such as ``results.items``.
-        without: A key path that must not occur.
+    `build` yields the documents of an object, and may raise any error. Its second argument is the
+    default id: the id of the file, with a number from the second object on.
     """
 
     def recognise(head: bytes, _: str) -> bool:

@@ -22,6 +22,7 @@ from hybrid_search.ingest.sources.formats.text import (
 )
 from hybrid_search.ingest.sources.formats.turns import Turn, join_cut_sentences, make_turn
 
+_VTT_MARK = re.compile(rb"(?:\xef\xbb\xbf)?WEBVTT(?:\s|$)")
 _SRT_CUE = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*\d+[ \t]*\r?\n(?:\d+:)?\d\d:\d\d[,.]\d+ --> (?:\d+:)?\d\d:\d\d[,.]\d+"
 )
@@ -29,24 +30,8 @@ _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>")
 _TAG = re.compile(r"</?[A-Za-z0-9][^>]*>|\{\\[^}]*\}")
 
 
-def recognise_webvtt(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file starts with the WebVTT signature."""
-    return re.match(rb"(?:\xef\xbb\xbf)?WEBVTT(?:\s|$)", head) is not None
-
-
-def recognise_subrip(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file starts with a number and the times of a cue."""
-    return _SRT_CUE.match(head) is not None
-
-
 def read(kind: str, file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the only document of a file of `kind`, a format of the library `webvtt`.
-
-    Speakers come from voice spans, else from names before colons.
-
-    Raises:
-        InputError: If the file does not have this format.
-    """
+    """Yield the document of a file; speakers come from voice spans, or names before colons."""
     import webvtt
     from webvtt.errors import MalformedCaptionError, MalformedFileError
 
@@ -82,5 +67,5 @@ def _to_ms(time: Any) -> int:
     return int(1000 * seconds + time.milliseconds)
 
 
-WEBVTT = Format("webvtt", recognise_webvtt, partial(read, "vtt"))
-SUBRIP = Format("srt", recognise_subrip, partial(read, "srt"))
+WEBVTT = Format("webvtt", lambda head, _: bool(_VTT_MARK.match(head)), partial(read, "vtt"))
+SUBRIP = Format("srt", lambda head, _: bool(_SRT_CUE.match(head)), partial(read, "srt"))

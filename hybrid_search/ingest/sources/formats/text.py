@@ -87,14 +87,9 @@ def read_text(file: BinaryIO) -> str:
         raise InputError("not UTF-8", f"byte 0x{data[error.start]:02x} at {error.start}") from error
 
 
-def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file has the name of a text file."""
-    return name.lower().endswith((".txt", ".text"))
-
-
 def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
     """Yield the only document of a file, as one text."""
     yield {"id": id, "text": read_text(file)}
 
 
-TEXT = Format("text", recognise, read)
+TEXT = Format("text", lambda _, name: name.lower().endswith((".txt", ".text")), read)

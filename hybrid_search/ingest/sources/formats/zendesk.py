@@ -26,10 +26,7 @@ END_USER, AGENT = "end-user", "agent"
 
 
 def build(export: Any, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the tickets; each comment is a turn, whose speaker is the author's role.
-
-    Without users from the API, the requester is an end user and all others are agents.
-    """
+    """Yield the tickets; each comment is a turn, whose speaker is the author's role."""
     roles = {user["id"]: user["role"] for user in export.get("users") or () if user.get("role")}
     tickets = export.get("tickets")
     if tickets is None:
