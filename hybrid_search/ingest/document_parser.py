@@ -32,9 +32,7 @@ from hybrid_search.text.types import Document, Turn, WordTime
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
 MAX_ID_BYTES = 500
-"""A server's ``_id`` has at most 512 bytes; that of a passage is the document's id with ``#`` and a
-number behind it.
-"""
+"""A server's ``_id`` has at most 512 bytes; a passage's is a document's with ``#`` and a number."""
 
 MAX_DEPTH = 20
 """Levels of nested objects and lists; servers take as many (``index.mapping.depth.limit``)."""
@@ -43,8 +41,8 @@ TOO_DEEP = (
 )
 
 MAX_PARSED_DEPTH = 200
-"""Levels that are read before they are refused. Python's parser calls itself for each, and what the
-garbage collector does meanwhile needs some of the interpreter's thousand calls as well.
+"""Levels that are read before they are refused: Python's parser calls itself for each, and the
+garbage collector needs some of the interpreter's thousand calls as well.
 """
 
 KINDS: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}
@@ -142,11 +140,11 @@ def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
         validated = _Document.model_validate(raw)
     except ValidationError as error:
         raise InputError(*_describe_mistake(error, raw)) from error
-    _check_id(validated.id)
+    _check_size("id", validated.id, MAX_ID_BYTES)
     if validated.text is None and validated.turns is None:
         raise InputError(_explain_missing("neither of text and turns", raw))
     document = _build_document(validated)
-    _check_text(document.text)
+    _check_size("text", document.text, MAX_TEXT_BYTES, ": split the document")
     for _ in leaves(document.metadata):  # raises InputError for a value that no backend can store
         pass
     if "Infinity" in canonical:  # in a turn: metadata was looked at
@@ -187,7 +185,7 @@ def find_valid_id(data: bytes) -> str | None:
     """Return the id of a refused line, None if it has no valid id."""
     document_id = read_id(data) or ""
     try:
-        _check_id(document_id)
+        _check_size("id", document_id, MAX_ID_BYTES)
     except (InputError, UnicodeEncodeError):
         return None
     return None if "\0" in document_id else document_id
@@ -299,23 +297,12 @@ def _canonical_json(raw: dict[str, Any]) -> str:
     return canonical
 
 
-def _check_id(id: str) -> None:
-    if not id.strip():
-        raise InputError("the id is empty", repr(id))
-    if len(id.encode()) > MAX_ID_BYTES:
-        raise InputError(
-            f"the id has more than {MAX_ID_BYTES} bytes", f"it has {len(id.encode())} bytes"
-        )
-
-
-def _check_text(text: str) -> None:
+def _check_size(name: str, text: str, most: int, remedy: str = "") -> None:
     if not text.strip():
-        raise InputError("the text is empty")
-    if len(text.encode()) > MAX_TEXT_BYTES:
-        raise InputError(
-            f"the text has more than {MAX_TEXT_BYTES} bytes: split the document",
-            f"it has {len(text.encode())} bytes",
-        )
+        raise InputError(f"the {name} is empty")
+    size = len(text.encode())
+    if size > most:
+        raise InputError(f"the {name} has more than {most} bytes{remedy}", f"it has {size} bytes")
 
 
 def _build_document(validated: _Document) -> Document:

@@ -15,12 +15,7 @@ from hybrid_search.observability import logs, tracing
 from hybrid_search.system import install_command
 
 try:
-    from prometheus_client import (
-        CollectorRegistry,
-        PlatformCollector,
-        ProcessCollector,
-        start_http_server,
-    )
+    from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
     from prometheus_client.registry import Collector
 except ModuleNotFoundError as missing:
@@ -95,7 +90,6 @@ def serve_metrics(metrics: RunMetrics, host: str, port: int) -> Iterator[int]:
     registry = CollectorRegistry()
     registry.register(metrics)
     ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
     try:
         server, _ = start_http_server(port, host, registry)
     except (OSError, OverflowError) as error:

@@ -41,10 +41,29 @@ def prefetch(
     """
     items: queue.Queue[T | _End] = queue.Queue(ahead)
     stop_requested, reader_closed = stop_event or threading.Event(), threading.Event()
+
+    def put_unless_closed(item: T | _End) -> bool:
+        while not reader_closed.is_set():
+            with suppress(queue.Full):
+                items.put(item, timeout=POLL_SECONDS)
+                return True
+        return False
+
+    def run() -> None:
+        end = _End()
+        try:
+            for item in source:
+                if not put_unless_closed(item) or stop_requested.is_set():
+                    break
+        except BaseException as error:
+            end = _End(error)
+        finally:
+            if isinstance(source, Generator):
+                source.close()
+        put_unless_closed(end)
+
     context = contextvars.copy_context()  # gives the thread's trace spans the right parent
-    thread = threading.Thread(
-        target=context.run, args=(_run, source, items, stop_requested, reader_closed), daemon=True
-    )
+    thread = threading.Thread(target=context.run, args=(run,), daemon=True)
     thread.start()
     try:
         while not isinstance(item := _next(items, stop_requested), _End):
@@ -70,31 +89,3 @@ def _next(items: queue.Queue[T | _End], stop_requested: threading.Event) -> T | 
         except queue.Empty:
             if ending:
                 return _End()
-
-
-def _run(
-    source: Iterator[T],
-    items: queue.Queue[T | _End],
-    stop_requested: threading.Event,
-    reader_closed: threading.Event,
-) -> None:
-    end = _End()
-    try:
-        for item in source:
-            if not _put_unless_closed(items, item, reader_closed) or stop_requested.is_set():
-                break
-    except BaseException as error:
-        end = _End(error)
-    finally:
-        if isinstance(source, Generator):
-            source.close()
-    _put_unless_closed(items, end, reader_closed)
-
-
-def _put_unless_closed(items: queue.Queue[T], item: T, reader_closed: threading.Event) -> bool:
-    """Put `item` into the queue; return False if the reader has gone."""
-    while not reader_closed.is_set():
-        with suppress(queue.Full):
-            items.put(item, timeout=POLL_SECONDS)
-            return True
-    return False

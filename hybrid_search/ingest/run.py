@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 from hybrid_search.backends import open_server
 from hybrid_search.config import settings
@@ -75,8 +76,7 @@ class SourceChoice:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(NamedTuple):
     """The lines to ingest, their size in bytes if known, and their files."""
 
     lines: Iterator[SourceLine]
@@ -96,21 +96,17 @@ def open_input(source: SourceChoice, rejects: Path) -> Iterator[Input]:
             yield Input(read_index(server, source.from_index, source.read_options))
     else:
         if not (source.paths or source.sample):
-            _announce_sample(settings(source.url).url)
+            is_on_server = settings(source.url).url.partition(":")[0].endswith(("http", "https"))
+            if is_on_server:  # the sample would mix with real documents
+                raise UsageError(
+                    "no source given: name the files to ingest (- for standard input), "
+                    "or give --sample for the bundled calls"
+                )
+            logs.log_or_print("no source given: ingesting the bundled sample of 100 calls")
         paths = source.paths or [str(files.SAMPLE)]
         files.check(paths, rejects, source.read_options)
         names = [file.path for file in files.find(paths)]
         yield Input(files.read(paths, source.read_options), files.size(paths), names)
-
-
-def _announce_sample(url: str) -> None:
-    """Log that the sample is ingested; raise UsageError if it would mix with real documents."""
-    if url.partition(":")[0].endswith(("http", "https")):
-        raise UsageError(
-            "no source given: name the files to ingest (- for standard input), "
-            "or give --sample for the bundled calls"
-        )
-    logs.log_or_print("no source given: ingesting the bundled sample of 100 calls")
 
 
 def run_ingest(

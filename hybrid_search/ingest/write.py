@@ -112,8 +112,7 @@ class WriteStage:
         self.uncommitted = 0 if entries[-1][1].is_last else self.uncommitted + len(accepted)
         for refusal in refusals:  # last, so that all are counted if a refusal cannot be recorded
             self._refuse(documents[id(refusal.document)], refusal.reason, refusal.detail)
-        parsed_documents = (document.parsed for document in accepted)
-        return [(parsed.document.id, parsed.source_hash) for parsed in parsed_documents]
+        return [(done.parsed.document.id, done.parsed.source_hash) for done in accepted]
 
     @contextmanager
     def commit_if_interrupted(self) -> Iterator[None]:

@@ -18,8 +18,8 @@ import pytest
 from hybrid_search.backends import open_backend
 from hybrid_search.errors import InputError
 from hybrid_search.ingest import document_parser, pipeline
-from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest import rejects as rejected
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Document
 from tests.helpers.tiny_encoder import TinyEncoder

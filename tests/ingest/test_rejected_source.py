@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from hybrid_search.backends import open_backend
-from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest import rejects as rejected
+from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.types import SourceLine
 from tests.helpers.cli import CommandResult
 from tests.helpers.ingest_process import POISON, start_ingest

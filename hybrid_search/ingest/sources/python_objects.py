@@ -68,12 +68,12 @@ def read_objects(documents: Any, options: ReadOptions) -> Iterator[SourceLine]:
 def put_in_python(message: str) -> str:
     """Replace command line options in a message with Python arguments."""
     message = message.replace("--rows turn", 'rows="turn"')
-    message = re.sub(r"--columns (?:([\"'])([^\"']*=.*?)\1|(\S+=[^\s;]+))", _list_columns, message)
+
+    def list_columns(option: re.Match[str]) -> str:
+        return f"columns={dict(parse_columns(option[2] or option[3]))}"
+
+    message = re.sub(r"--columns (?:([\"'])([^\"']*=.*?)\1|(\S+=[^\s;]+))", list_columns, message)
     return message.replace("--columns", "columns=")
-
-
-def _list_columns(option: re.Match[str]) -> str:
-    return f"columns={dict(parse_columns(option[2] or option[3]))}"
 
 
 def _as_frame_table(frame: Any) -> Table:

@@ -82,17 +82,13 @@ def _recognise_json(head: bytes) -> str | None:
     if not lines or not lines[0].lstrip().startswith((b"{", b"[")):
         return None
     if lines[0].lstrip().startswith(b"["):
-        return JSON if _opens_list(lines) else None
+        # a list, rather than a text such as "[agent] Hello"
+        inner = b"".join(lines[:2]).lstrip()[1:].lstrip()
+        return JSON if inner[:1] in (b"{", b"[", b"]", b'"', b"") else None
     if b"\n" not in head.strip():
         return JSON if b"\r" in head.strip() else JSON_LINES
     is_line = _is_json(lines[0]) or lines[1].startswith(b"{")
     return JSON_LINES if is_line else JSON
-
-
-def _opens_list(lines: list[bytes]) -> bool:
-    """Return whether a JSON list starts here, rather than a text such as "[agent] Hello"."""
-    inner = b"".join(lines[:2]).lstrip()[1:].lstrip()
-    return inner[:1] in (b"{", b"[", b"]", b'"', b"")
 
 
 def _is_json(line: bytes) -> bool:

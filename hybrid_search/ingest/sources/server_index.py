@@ -29,9 +29,7 @@ from hybrid_search.ingest.types import SourceLine
 HIT_ID = "_id"
 
 KEEP = "30m"
-"""How long a server keeps a scroll after each page: as long as a page may take to be ingested, a
-server that is away meanwhile included.
-"""
+"""How long a server keeps a scroll after each page: as long as a page may take to be ingested."""
 PAGE = 50
 """Documents in a page. Texts may be long, and encoding them takes longer than a round trip."""
 
@@ -54,11 +52,10 @@ def read_index(
 
     `index` may also be an alias, or several names separated by commas. Without columns, the id of a
     document is its ``_id``, and its text is the field ``text``; a list there is taken as turns. All
-    other fields are metadata. Fields called id, text or turns are renamed to ``source_id`` and so
-    on, because a document has its own.
+    other fields are metadata; those called id, text or turns are renamed to ``source_id`` etc.
 
-    Close the generator, or read it to the end; until then the server keeps the point in time.
-    Raises IndexMissingError if there is no such index, ServerError if the server fails.
+    Until the generator is closed or read to the end, the server keeps the point in time. Raises
+    IndexMissingError if there is no such index, ServerError if the server fails.
     """
     named = {"id": HIT_ID, **options.columns}
     columns = named if {*CONTENT} & named.keys() else {**named, "text": "text"}

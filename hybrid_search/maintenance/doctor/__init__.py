@@ -1,14 +1,7 @@
 """Check all that a run needs, one by one, with a remedy for each problem.
 
-In: the settings of a run and the name of an index. Out: one `Check` after the other; an error in
-one hides no other, and nothing is changed. In reading order:
-
-    check      the result of one check, and how errors become results
-    machine    Python, distribution, packages, telemetry, ONNX Runtime, device, folder of indexes
-    model      the model folder, the encoder, and whether it made an index
-    server     a server: login, version, plugins, health, privileges
-
-A new check is a generator of `Check` in one of these, with a line in `examine`.
+An error in one hides no other, and nothing is changed. The checks are in `machine`, `model` and
+`server`; a new one is a generator of `Check` there, with a line in `examine`.
 """
 
 from __future__ import annotations

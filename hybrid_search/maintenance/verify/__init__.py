@@ -1,15 +1,8 @@
 """Check that an index is complete and undamaged, and that its model still gives what is stored.
 
-In: a backend, an encoder, and the name of an index. Out: a `Verification`. Every passage is listed
-and counted; a sample of the documents is encoded again and compared. Nothing is changed, unless a
-repair is asked for. In reading order:
-
-    completeness    faults that the list of a document's passages shows
-    reencode        a document put together from its passages, and compared
-    repair          documents encoded again from their stored text
-    report          the findings, their remedies, and how far two encodings may differ
-
-A new kind of fault is a `Fault` in completeness (from the list alone) or in reencode.
+`completeness` finds the faults that the list of a document's passages shows, `reencode` puts a
+document together and compares it, `repair` encodes documents again from their stored text, and
+`report` has the findings and their remedies. A new kind of fault is a `Fault` in the first two.
 """
 
 from __future__ import annotations

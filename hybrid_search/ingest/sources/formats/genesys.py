@@ -35,8 +35,11 @@ def build(conversation: Any, id: str) -> Iterator[dict[str, Any]]:
         "communication": conversation.get("communicationId"),
         "channel": _find_first(conversation, "mediaType", "media"),
         "language": next(filter(None, (item.get("language") for item in transcripts)), None),
-        "start_time": _to_iso(conversation.get("startTime")),
+        "start_time": conversation.get("startTime"),
     }
+    if isinstance(fields["start_time"], int):  # milliseconds since 1970
+        start = datetime.fromtimestamp(fields["start_time"] / 1000, UTC)
+        fields["start_time"] = start.isoformat(timespec="seconds")
     phrases = (phrase for item in transcripts for phrase in item.get("phrases") or ())
     messages = (message for key in RECORDED for message in conversation.get(key) or ())
     turns = [*map(_build_phrase, phrases), *map(_build_message, messages)]
@@ -73,13 +76,6 @@ def _times(part: Any) -> Times:
         return None, None
     start = max(0, offset.get("milliseconds", 0))
     return round(start), round(start + duration.get("milliseconds", 0)) if duration else None
-
-
-def _to_iso(time: Any) -> Any:
-    """Return a time in ISO 8601, converted from milliseconds since 1970 if necessary."""
-    if not isinstance(time, int):
-        return time
-    return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")
 
 
 GENESYS = json_format(

@@ -15,7 +15,6 @@ Times = tuple[int | None, int | None]
 
 PAUSE_MS = 200
 """Maximum gap between segments of a sentence; people pause longer at the end of one."""
-
 SILENCE_MS = 800
 """A longer silence ends a turn if only words are given, as in Deepgram's utterances."""
 
