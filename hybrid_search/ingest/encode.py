@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.encoder import passage_codes
-from hybrid_search.encoder.base import Encoder, EncoderInfo
+from hybrid_search.encoder.base import Encoder, EncoderInfo, codebook, span_prior
 from hybrid_search.errors import HybridSearchError, InputError, ModelError
 from hybrid_search.ingest.executors import Executor, T
 from hybrid_search.ingest.summary import Summary
@@ -25,8 +25,7 @@ from hybrid_search.ingest.types import (
 )
 from hybrid_search.observability import tracing
 from hybrid_search.text import window_policy
-from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Codebook, Encoding, Entry
+from hybrid_search.text.types import Encoding, Entry
 
 PROBE = "a word"
 """A text that every working encoder accepts."""
@@ -112,36 +111,31 @@ class LocalExecutor:
 
 def shape_blocks(
     blocks: Iterator[Sequence[EncodedPassage]],
+    encoder: Encoder | Executor,
     spec: IndexSpec,
-    used: Codebook,
-    prior: SpanPrior | None,
     summary: Summary,
 ) -> Iterator[list[ShapedPassage]]:
-    """Yield each block with the entries of its passages; `used` and `prior` are the model's."""
+    """Yield each block with the entries of its passages, or the errors of their encoder."""
+    used, prior = codebook(encoder), span_prior(encoder)
+
+    def build_entry(
+        prepared: PreparedPassage, results: Sequence[EncodingOrError]
+    ) -> Entry | InputError:
+        encodings: list[Encoding] = []
+        for result in results:
+            if isinstance(result, InputError):
+                return result
+            encodings.append(result)
+        document, passage = prepared.parsed.document, prepared.passage
+        text = document.text[passage.start : passage.end]
+        (tokens,) = passage_codes.pack_word_codes(
+            [text], [passage], encodings, used, spec.codes, prior
+        )
+        windows = len(window_policy.window_bounds(tokens.counts, spec.policy))
+        source_hash = prepared.parsed.source_hash
+        return Entry(document, source_hash, prepared.passages, passage, tokens, windows)
+
     for block in blocks:
         with tracing.trace_block("ingest.shape"), summary.time_stage("shape"):
-            shaped: list[ShapedPassage] = [
-                (prepared, _build_entry(prepared, results, spec, used, prior))
-                for prepared, results in block
-            ]
+            shaped = [(prepared, build_entry(prepared, results)) for prepared, results in block]
         yield shaped
-
-
-def _build_entry(
-    prepared: PreparedPassage,
-    results: Sequence[EncodingOrError],
-    spec: IndexSpec,
-    used: Codebook,
-    prior: SpanPrior | None,
-) -> Entry | InputError:
-    """Return the entry of a passage, or the error of the first part that cannot be encoded."""
-    encodings: list[Encoding] = []
-    for result in results:
-        if isinstance(result, InputError):
-            return result
-        encodings.append(result)
-    parsed, passage = prepared.parsed, prepared.passage
-    text = parsed.document.text[passage.start : passage.end]
-    (tokens,) = passage_codes.pack_word_codes([text], [passage], encodings, used, spec.codes, prior)
-    windows = len(window_policy.window_bounds(tokens.counts, spec.policy))
-    return Entry(parsed.document, parsed.source_hash, prepared.passages, passage, tokens, windows)

@@ -14,7 +14,7 @@ from contextlib import closing
 from hybrid_search.backends.base import Backend, IndexVersion
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
-from hybrid_search.encoder.base import Encoder, codebook, span_prior
+from hybrid_search.encoder.base import Encoder
 from hybrid_search.ingest.encode import LocalExecutor, encode_blocks, shape_blocks
 from hybrid_search.ingest.executors import Executor
 from hybrid_search.ingest.options import IngestOptions
@@ -77,11 +77,10 @@ def ingest(
             prepared = preparation.blocks(read, BLOCK_PASSAGES)
             prepared = tracing.trace_iterations("ingest.read", prepared)
             encoded = prefetch(encode_blocks(prefetch(prepared, AHEAD), executor, summary), AHEAD)
-            used, prior = codebook(encoder), span_prior(encoder)
             # stops both threads if a later stage fails
             with write_stage.commit_if_interrupted(), closing(encoded):
                 options.report(summary)
-                for block in shape_blocks(encoded, spec, used, prior, summary):
+                for block in shape_blocks(encoded, encoder, spec, summary):
                     write_stage.write_block(block)
                     summary.seconds = time.perf_counter() - started_at
                     options.report(summary)

@@ -72,7 +72,7 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
         b'{"id": "a", "text": "x", "n": ' + b"9" * 5000 + b"}",
         "not readable JSON (Exceeds the limit",
     ),
-    "a list": ([1], "not an object: the line is a JSON list"),
+    "a list": ([1], "not an object: a JSON list"),
     "no id": (
         {"text": "x"},
         (

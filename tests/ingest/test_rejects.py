@@ -246,7 +246,7 @@ def test_each_reason_is_on_the_screen_once_with_its_number_and_first_place() -> 
         "refused: 1 x neither of text and turns: if other keys have them, name these, as in "
         "--columns id=call_id,text=body (first at calls.jsonl:3)",
         "refused: 1 x the id is empty (first at calls.jsonl:4)",
-        "refused: 1 x not an object: the line is a JSON list (first at calls.jsonl:6)",
+        "refused: 1 x not an object: a JSON list (first at calls.jsonl:6)",
         "refused documents, with reasons: store/calls.rejected.jsonl",
     ]
     assert list(result.json["reasons"].values()) == [2, 1, 1, 1]

@@ -135,8 +135,10 @@ def _name_columns(cells: Sequence[str]) -> list[str]:
     """Return unique column names: missing and repeated names are numbered."""
     names: list[str] = []
     for number, cell in enumerate(cells, 1):
-        name = cell.strip() or f"column_{number}"
+        name = first_name = cell.strip() or f"column_{number}"
+        count = 1
         while name in names:
-            name = f"{name}_{number}"
+            count += 1
+            name = f"{first_name}_{count}"
         names.append(name)
     return names

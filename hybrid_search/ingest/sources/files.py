@@ -191,8 +191,9 @@ def _read_file(file: SourceFile, options: ReadOptions) -> Generator[Record, None
             with as_file(stream) as file_of_table:
                 yield from read_table(arrow_tables.open_parquet(file_of_table), options)
             return
-        if kind in (JSON, JSON_LINES) and encoding.is_guessed:  # JSON is Unicode
-            encoding = UTF8
+        is_unicode = encoding.name.startswith("utf")
+        if kind in (JSON, JSON_LINES) and encoding.is_guessed and not is_unicode:
+            encoding = UTF8  # JSON is Unicode
         if encoding.is_guessed:
             logs.log_or_print(
                 f"{file.path} is read as {encoding}, by its characters: "

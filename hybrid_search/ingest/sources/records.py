@@ -277,7 +277,11 @@ def to_json_value(value: Any, key: str) -> Any:
     if isinstance(value, Mapping):
         return {str(name): to_json_value(item, f"{key}.{name}") for name, item in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
-        return _list_to_json(value, key)
+        items = list(value)
+        are_pairs = all(isinstance(item, tuple) and len(item) == 2 for item in items)
+        if isinstance(value, list) and items and are_pairs:  # an Arrow map
+            return to_json_value(dict(items), key)
+        return [to_json_value(item, key) for item in items]
     if is_missing(value) or type(value) is float:
         return None if is_missing(value) else value
     if isinstance(value, (datetime, date, time)):
@@ -296,19 +300,10 @@ def to_json_value(value: Any, key: str) -> Any:
     )
 
 
-def _list_to_json(value: Any, key: str) -> Any:
-    are_pairs = all(isinstance(item, tuple) and len(item) == 2 for item in value)
-    if isinstance(value, list) and value and are_pairs:  # an Arrow map
-        return to_json_value(dict(value), key)
-    return [to_json_value(item, key) for item in value]
-
-
 def is_missing(value: Any) -> bool:
     """Return whether `value` is a missing value: None, NaN, NaT, or NA of pandas."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, (float, np.floating, Decimal)):
         return math.isnan(value)
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(value))
-    return isinstance(value, Decimal) and value.is_nan()
+    return value is None or type(value).__name__ in ("NAType", "NaTType")

@@ -161,6 +161,10 @@ def recognise_encoding(head: bytes) -> TextEncoding:
     for mark, name in MARKS.items():
         if head.startswith(mark):
             return TextEncoding(name)
+    little, big = head[1::2].count(0), head[0::2].count(0)
+    fewer, more = sorted((little, big))
+    if more > 0.3 * len(head) and fewer < 0.02 * len(head):  # UTF-16 without a mark
+        return TextEncoding("utf-16-le" if little > big else "utf-16-be", is_guessed=True)
     is_utf8 = b"\0" in head or head.startswith(MAIL) or _is_utf8(head)
     return UTF8 if is_utf8 else _guess(head)
 

@@ -17,7 +17,6 @@ PAUSE_MS = 200
 """Maximum gap between segments of a sentence; people pause longer at the end of one."""
 SILENCE_MS = 800
 """A longer silence ends a turn if only words are given, as in Deepgram's utterances."""
-
 NEAR = 30
 """A word is searched within this many characters after the previous one."""
 
