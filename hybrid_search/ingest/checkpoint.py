@@ -1,10 +1,9 @@
 """``--checkpoint FILE``: how many lines of each file are done, to resume a killed ingest.
 
 A line is done when its document is committed, unchanged or in the rejects file. It is recorded
-after that, so the checkpoint may lag behind the index but is never ahead of it. A checkpoint is
-valid while the file is unchanged, the rejects file is the one that the run wrote, and the index has
-the last committed document in the same version. If the index was dropped, restored, or written by
-another model, ingestion starts from the beginning.
+after that, so the checkpoint is never ahead of the index. It is valid while the file is unchanged,
+the rejects file is the one that the run wrote, and the index has the last committed document in the
+same version; otherwise ingestion starts from the beginning.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Cleaning of document texts before they are indexed.
+"""Cleaning of document texts before they are indexed; offsets refer to the cleaned text.
 
-Offsets refer to the cleaned text, which is what the index stores. Queries import this module, so
-libraries for cleaning are imported only on use.
+Queries import this module, so libraries for cleaning are imported only on use.
 """
 
 from __future__ import annotations

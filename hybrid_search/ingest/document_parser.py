@@ -277,11 +277,7 @@ def build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN and the infinities, which Python accepts but JSON does not have.
-
-    Raises:
-        ValueError: Always.
-    """
+    """Refuse NaN and the infinities by a ValueError: Python accepts them, but JSON has none."""
     raise ValueError(f"{name} is not JSON")
 
 

@@ -64,10 +64,7 @@ class Rejects:
     def add(
         self, line: SourceLine, reason: str, detail: str = "", document_id: str | None = None
     ) -> None:
-        """Write `line` and the reason for its refusal; only `detail` may quote the line.
-
-        Raises IndexStoreError if the file cannot be written, so no refusal goes unnoticed.
-        """
+        """Write `line` and the reason for its refusal; only `detail` may quote the line."""
         entry = _build_entry(line, reason, detail, document_id)
         with self._lock:
             self._file = self._file or self._open()
@@ -180,10 +177,7 @@ def _build_entry(
 
 
 def parse_entry(data: bytes) -> dict[str, Any] | None:
-    """Return the entry in a line of a rejects file, or None if it is not valid.
-
-    The last line of a killed process may be cut off.
-    """
+    """Return the entry in a line of a rejects file, or None if it is not valid or cut off."""
     try:
         entry = json.loads(data)
         entry["document"].encode("utf-8", "surrogateescape")
@@ -248,12 +242,8 @@ def _line_from_entry(file: Path, number: int, data: bytes) -> SourceLine:
     return replace(line, fault=fault, detail=entry.get("detail", ""))
 
 
-def make_retry_path(rejects: Path) -> Path:
-    """Return the path for documents that are refused again, until all were retried.
-
-    If the process is killed before that, the old rejects file is unchanged.
-    """
-    path = rejects.with_name(f"{rejects.name}.again")
+def remove_earlier(path: Path) -> Path:
+    """Return the path of a rejects file, after removing what an earlier run left there."""
     with translate_write_errors(path):
         path.unlink(missing_ok=True)
     return path

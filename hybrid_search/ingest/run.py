@@ -142,7 +142,8 @@ def _ingest_until_stopped(
 ) -> Summary:
     """Ingest `lines`; at SIGTERM or SIGINT, finish the lines read so far and stop."""
     rejects, checkpoint = options.find_rejects(), options.checkpoint
-    fresh = rejects_file.make_retry_path(rejects) if retry else rejects
+    again = rejects.with_name(f"{rejects.name}.again")  # if killed, the old file is unchanged
+    fresh = rejects_file.remove_earlier(again) if retry else rejects
     with stop_on_signals() as stop_event:
         lines = read_until_stopped(stop_event, lines)
         summary = ingest(lines, replace(options, rejects=fresh))

@@ -31,7 +31,7 @@ def copy_index(
     """Copy an index into its next version, and put that in its place.
 
     No text is encoded again, so only `policy` and `options` can change. With `keep` the old version
-    stays under its own name, as it does in place if the backend raises an error.
+    stays under its own name; if the backend raises an error, it stays in place.
 
     Returns:
         The counts of the new version.

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.rejects import REJECTED, translate_write_errors
+from hybrid_search.ingest.rejects import REJECTED, remove_earlier
 from hybrid_search.ingest.sources.files import UNFINISHED
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.private_files import create_folder
@@ -47,7 +47,7 @@ def follow(
     total = Summary()
     while not should_stop():
         for file in inbox.list_waiting():
-            summary = ingest(file, inbox.prepare_rejects_path(file))
+            summary = ingest(file, remove_earlier(_name_rejects(file)))
             was_interrupted = should_stop()
             stays = was_interrupted or inbox.has_changed(file)
             if stays and not was_interrupted:
@@ -116,13 +116,6 @@ class Inbox:
                 "%s changed while it was read: it is read again once it stops changing", file
             )
         return changed
-
-    def prepare_rejects_path(self, file: Path) -> Path:
-        """Return the path for refused documents of `file`, where no earlier run's are left."""
-        path = _name_rejects(file)
-        with translate_write_errors(path):
-            path.unlink(missing_ok=True)
-        return path
 
     def move_ingested(self, file: Path, *, failed: bool) -> Path:
         """Move `file` and its refused documents; return its path in ``done/`` or ``failed/``."""

@@ -69,10 +69,7 @@ def build_record(record: Record, options: ReadOptions) -> Record:
 
 
 def build_document(fields: Fields, options: ReadOptions) -> Fields:
-    """Return the document in `fields`, with columns mapped to keys.
-
-    Raises InputError if a named column is missing or has an invalid value.
-    """
+    """Return the document in `fields`, with columns mapped to keys; InputError says what is not."""
     document = apply_columns(fields, options.columns) if options.columns else dict(fields)
     if "turns" in document:
         document["turns"] = _load_turns(document["turns"])
@@ -246,10 +243,7 @@ def dump(fields: Mapping[str, Any]) -> bytes:
 
 
 def clean_fields(fields: Mapping[str, Any]) -> Fields:
-    """Return `fields` as JSON values, without missing values.
-
-    Raises InputError if a value has a type without a JSON equivalent.
-    """
+    """Return `fields` as JSON values, without missing values; see `to_json_value`."""
     cleaned = ((str(key), to_json_value(value, str(key))) for key, value in fields.items())
     return {key: value for key, value in cleaned if value is not None}
 

@@ -33,8 +33,7 @@ IsEnough = Callable[[bytes], bool]
 def open_source(path: str, is_enough: IsEnough) -> Iterator[tuple[bytes, BinaryIO]]:
     """Yield the first bytes of a source, and all of it as a stream; gzip is unpacked.
 
-    The stream of a file can be rewound, that of a pipe cannot. Raises OSError if the source cannot
-    be opened.
+    The stream of a file can be rewound, that of a pipe cannot.
     """
     with _open_stdin() if path == STDIN else Path(path).open("rb") as file:
         can_rewind = path != STDIN and file.seekable()

@@ -28,9 +28,6 @@ from hybrid_search.text import name_lists
 
 OWN_KEYS = ("text", *TURN_KEYS)
 
-_Stored = tuple[int, str | None, bytes, str | None]
-"""Number, id of the call, the row as JSON or raw, fault."""
-
 
 def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Record]:
     """Yield the calls in the order of their first rows, each numbered by that row.
@@ -56,7 +53,8 @@ def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Rec
             yield _build_record(rows, first, call, size, turn_columns)
 
 
-def _store(record: Record, columns: Columns) -> _Stored:
+def _store(record: Record, columns: Columns) -> tuple[int, str | None, bytes, str | None]:
+    """Return the number of a row, the id of its call, its JSON or raw text, and its fault."""
     record = parse_record(record)
     if record.fields is None:
         return record.number, None, record.raw, record.fault

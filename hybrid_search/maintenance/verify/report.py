@@ -28,15 +28,12 @@ together with those of the other texts of a batch.
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong, and the remedy.
-
-    `ordinal` is the number of the passage, None if the whole document is meant. `found` is a key of
-    the JSON that ``verify --json`` prints, and keeps its name.
-    """
+    """Something that is wrong, and the remedy."""
 
     kind: str
     document_id: str
     ordinal: int | None
+    """The number of the passage, None if the whole document is meant."""
     found: str
     remedy: str
 

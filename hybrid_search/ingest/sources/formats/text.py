@@ -44,9 +44,8 @@ class NamedLine:
 def find_speakers(lines: Sequence[NamedLine]) -> frozenset[str]:
     """Return the speaker names of a text; empty if it is not a conversation.
 
-    A conversation starts with a name, and at least one name is repeated. Names count as speakers if
-    they are repeated or occur in the first two named lines, so "Order: 17" inside a turn is not a
-    speaker.
+    A conversation starts with a name, and at least one name is repeated. A speaker is named twice
+    or in the first two named lines, so "Order: 17" inside a turn is none.
     """
     lines = [line for line in lines if line.text.strip()]
     names = [line.name for line in lines if line.name]

@@ -16,7 +16,6 @@ from hybrid_search.ingest.sources.formats.turns import Turn, make_document, make
 
 OWN_FIELDS = ("via", "custom_fields", "raw_subject", "satisfaction_rating", "brand_id")
 """Fields of a ticket that are specific to Zendesk."""
-
 KEPT = ("subject", "status", "priority", "type", "tags", "created_at", "updated_at")
 KEPT_IDS = ("requester_id", "assignee_id", "organization_id", "group_id")
 """Fields of a ticket that become metadata, ids as text."""
