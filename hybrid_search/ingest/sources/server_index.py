@@ -117,7 +117,7 @@ def _fetch(
     path: str,
     body: Mapping[str, Any],
     not_found: HybridSearchError,
-    params: Mapping[str, str] | None = None,
+    params: Mapping[str, Any] | None = None,
 ) -> answers.Answer:
     try:
         page: answers.Answer = server.request(

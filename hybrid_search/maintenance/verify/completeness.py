@@ -32,7 +32,7 @@ def find_faults(
         counts[row.ordinal] += 1
         if surplus := _describe_surplus(row, first, counts[row.ordinal]):
             yield row, Fault("orphan", surplus)
-    for ordinal in sorted({*range(first.passages)} - counts.keys()):
+    for ordinal in (number for number in range(first.passages) if number not in counts):
         missing = f"it is not there, and its document has {first.passages} passages"
         row = ListedPassage(None, first.document_id, ordinal, first.passages, first.source_hash)
         yield row, Fault("missing", missing)
