@@ -111,11 +111,12 @@ def _find_name(key: str, names: Sequence[str]) -> str | None:
 
 
 def _rank_names(key: str, names: Sequence[str]) -> list[str]:
+    likely_words = WORDS[key]
     ranked = [
-        (WORDS[key].index(word), name.count("."), position, name)
+        (likely_words.index(word), name.count("."), position, name)
         for position, name in enumerate(names)
         for word in _words(name)
-        if word in WORDS[key] and not _is_id(name)
+        if word in likely_words and not _is_id(name)
     ]
     return [name for *_, name in sorted(ranked)]
 

@@ -81,9 +81,9 @@ def _check(encoder: Encoder) -> None:
     try:
         encoder.encode([PROBE])
     except Exception as error:
-        told = f"{type(error).__name__}: {error}".removesuffix(": ")
+        cause = f"{type(error).__name__}: {error}".removesuffix(": ")
         raise ModelError(
-            f"the encoder {encoder.info.name} fails at every text: {told}. "
+            f"the encoder {encoder.info.name} fails at every text: {cause}. "
             "What was committed is safe: check the device, and run the same command again"
         ) from error
 

@@ -141,14 +141,14 @@ class Rejects:
 
 @contextmanager
 def translate_write_errors(
-    path: Path, what: str = "refused documents", option: str = "--rejects"
+    path: Path, content: str = "refused documents", option: str = "--rejects"
 ) -> Iterator[None]:
     """Translate errors of writing the file `path` to IndexStoreError."""
     try:
         yield
     except OSError as error:
         raise IndexStoreError(
-            f"{what} cannot be written to {path} ({error.strerror}). "
+            f"{content} cannot be written to {path} ({error.strerror}). "
             f"What was committed is safe: free space, or name another file with {option}, "
             "and run the same command again"
         ) from error

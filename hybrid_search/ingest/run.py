@@ -59,19 +59,19 @@ class SourceChoice:
 
     def check(self, checkpoint: Path | None) -> None:
         """Raise UsageError if sources of several kinds are given, or a checkpoint of no files."""
-        others = {
+        sources = {
             "--from-index": self.from_index,
             "--follow": self.follow,
             "--retry": self.retry,
         }
-        given = [name for name, value in others.items() if value]
+        other_names = [name for name, value in sources.items() if value]
         files = {"--sample": self.sample, f"sources ({list_names(self.paths)})": self.paths}
-        names = given + [name for name, value in files.items() if value]
+        names = other_names + [name for name, value in files.items() if value]
         if len(names) > 1:
             raise UsageError(f"both {' and '.join(names)}: give one of them")
-        if checkpoint and given:
+        if checkpoint and other_names:
             raise UsageError(
-                f"--checkpoint is for files, but {given[0]} was given: leave --checkpoint out, "
+                f"--checkpoint is for files, but {other_names[0]} was given: leave --checkpoint out, "
                 "unchanged documents are skipped without it"
             )
 

@@ -19,13 +19,13 @@ class Seen(NamedTuple):
 
 
 @contextmanager
-def translate_database_errors(what: str) -> Iterator[None]:
+def translate_database_errors(content: str) -> Iterator[None]:
     """Translate errors of a temporary database to IndexStoreError."""
     try:
         yield
     except sqlite3.Error as error:
         raise IndexStoreError(
-            f"the {what} cannot be stored in the temporary folder: {error}. "
+            f"the {content} cannot be stored in the temporary folder: {error}. "
             "Free space there, or set SQLITE_TMPDIR to another folder"
         ) from error
 

@@ -73,10 +73,10 @@ class RayExecutor:
         self._actors = Actors(Worker, make_arguments, device, workers)
         try:
             infos = self._actors.call_all("info")
-            others = [info for info in infos if info != infos[0]]
-            if others:
+            different = [info for info in infos if info != infos[0]]
+            if different:
                 raise ModelError(
-                    f"the Ray workers have different models, {infos[0]} and {others[0]}: "
+                    f"the Ray workers have different models, {infos[0]} and {different[0]}: "
                     "give all nodes the same folder and device"
                 )
         except BaseException:

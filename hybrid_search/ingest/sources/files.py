@@ -119,8 +119,8 @@ def _is_hidden(path: Path, folder: Path) -> bool:
 
 
 def _name_file(path: Path, folder: Path) -> SourceFile:
-    named = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-    return SourceFile(str(path), named.relative_to(folder).with_suffix("").as_posix())
+    plain_path = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return SourceFile(str(path), plain_path.relative_to(folder).with_suffix("").as_posix())
 
 
 def check(
@@ -153,8 +153,8 @@ def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[Sourc
     source is read.
     """
     # a file that is missing is read too, which reports the error
-    found = (_find_source(source) or [SourceFile(source, source)] for source in sources)
-    for file in chain.from_iterable(found):
+    files = (_find_source(source) or [SourceFile(source, source)] for source in sources)
+    for file in chain.from_iterable(files):
         number, is_empty = 0, True
         try:
             with closing(_read_file(file, options)) as records:

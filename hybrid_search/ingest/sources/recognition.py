@@ -72,9 +72,11 @@ def recognise(head: bytes, name: str, options: ReadOptions) -> str:
         return JSON_LINES  # without a line
     if head.startswith(ZIP_MARK):
         raise InputError("a ZIP file or an Excel workbook: unpack it, or save its sheet as CSV")
-    what = "a binary file" if b"\0" in head else "a text"
+    kind_of_file = "a binary file" if b"\0" in head else "a text"
     known_names = ", ".join(list_formats())
-    raise InputError(f"{what} of no format that is known: --format names one of {known_names}")
+    raise InputError(
+        f"{kind_of_file} of no format that is known: --format names one of {known_names}"
+    )
 
 
 def _recognise_json(head: bytes) -> str | None:

@@ -91,8 +91,10 @@ class Verification:
         elif difference <= INT8:
             self.other_precision += 1
         else:
-            told = f"a span's cosine is {difference:.4f} off by its stored word codes, and may be"
-            return Fault("codes", f"{told} {self.bound:.4f}")
+            finding = (
+                f"a span's cosine is {difference:.4f} off by its stored word codes, and may be"
+            )
+            return Fault("codes", f"{finding} {self.bound:.4f}")
         return None
 
     def to_dict(self) -> dict[str, Any]:
