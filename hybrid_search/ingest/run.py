@@ -71,8 +71,8 @@ class SourceChoice:
             raise UsageError(f"both {' and '.join(names)}: give one of them")
         if checkpoint and other_names:
             raise UsageError(
-                f"--checkpoint is for files, but {other_names[0]} was given: leave --checkpoint out, "
-                "unchanged documents are skipped without it"
+                f"--checkpoint is for files, but {other_names[0]} was given: leave --checkpoint "
+                "out, unchanged documents are skipped without it"
             )
 
 
