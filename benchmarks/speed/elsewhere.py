@@ -16,7 +16,7 @@ from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.types import IndexSpec, Refusal
 from hybrid_search.config import DEFAULT_GRAPH_DIMENSION
 from hybrid_search.ingest.encode import LocalExecutor
-from hybrid_search.ingest.executors.base import T
+from hybrid_search.ingest.executors import T
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.summary import Summary

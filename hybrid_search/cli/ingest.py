@@ -5,17 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.errors import HybridSearchError
-from hybrid_search.ingest.options import IngestOptions, WriteOptions
+from hybrid_search.ingest.options import IngestOptions, Report, WriteOptions, ignore_report
 from hybrid_search.ingest.summary import (
     Summary,
     Tally,
     format_losses,
     format_summary,
-    propose_cleaning,
 )
 from hybrid_search.observability import logs
 
@@ -46,17 +44,14 @@ def ingest(
     """
     from hybrid_search.api import connect
     from hybrid_search.cli.progress import progress
-    from hybrid_search.ingest import run
-    from hybrid_search.ingest.reports import combine_reports, serve_reports
+    from hybrid_search.ingest.run import SourceChoice, run_ingest
     from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
-    from hybrid_search.ingest.sources.choice import SourceChoice
 
     conditions = options.parse_conditions(where)
     read_options = ingest_options.parse_reading(reading)
     source = SourceChoice(sources or (), read_options, **origin, url=place["url"])
-    source.check()
+    source.check(checkpoint)
     options.check_lasting(place["url"])
-    source.check_checkpoint(checkpoint)
     shard = workers["shard"]
     run_options = IngestOptions.build(
         writing,
@@ -70,10 +65,10 @@ def ingest(
     with (
         _tell_what_was_done(index) as tally,
         connection as client,
-        serve_reports(watching["metrics_port"], watching["metrics_host"]) as report,
+        _serve_metrics(watching["metrics_port"], watching["metrics_host"]) as report,
     ):
-        run_options = replace(run_options, report=combine_reports(report, tally))
-        summary = run.run_ingest(client.run_ingest, source, run_options, checkpoint, progress)
+        run_options = run_options.reporting_to(report).reporting_to(tally)
+        summary = run_ingest(client.run_ingest, source, run_options, checkpoint, progress)
     _print_summary(summary, index)
     has_losses = bool(summary.rejected or summary.replaced)
     options.exit_with(EXIT_LOSSES if has_losses and not source.follow else 0)
@@ -91,6 +86,19 @@ def _tell_what_was_done(index: str) -> Iterator[Tally]:
         raise
 
 
+@contextmanager
+def _serve_metrics(port: int | None, host: str) -> Iterator[Report]:
+    """Yield a report that feeds the metrics at `port`; without a port it does nothing."""
+    if port is None:
+        yield ignore_report
+        return
+    from hybrid_search.ingest.metrics import RunMetrics, serve_metrics
+
+    metrics = RunMetrics()
+    with serve_metrics(metrics, host, port):
+        yield metrics
+
+
 def _print_summary(summary: Summary, index: str) -> None:
     """Print the summary, for people on standard error and for programs on standard output."""
     has_index = summary.documents or summary.skipped
@@ -99,8 +107,6 @@ def _print_summary(summary: Summary, index: str) -> None:
         f"{format_summary(summary)}, in {summary.seconds:.1f} s {destination}",
         extra=summary.to_dict(),
     )
-    if proposal := propose_cleaning(summary):
-        logs.log_or_print(proposal)
     for line in format_losses(summary):
         logs.log_or_print(line)
     options.print_json(summary.to_dict())

@@ -20,7 +20,7 @@ def verify(
     index: options.Index = DEFAULT_INDEX,
     sample: Annotated[
         int,
-        typer.Option(help="Documents to encode again, spread evenly over the index; 0 for none."),
+        typer.Option(help="Documents to encode again, drawn at random from the index; 0 for none."),
     ] = DEFAULT_SAMPLE,
     full: Annotated[
         bool,

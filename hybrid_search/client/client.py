@@ -22,7 +22,7 @@ from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY, DEFAULT_SAMPLE, 
 from hybrid_search.discover.options import DiscoverOptions, SimilarOptions
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import IndexMissingError, InputError, UsageError
-from hybrid_search.ingest.executors.base import LOCAL
+from hybrid_search.ingest.executors import LOCAL
 from hybrid_search.ingest.options import (
     IngestOptions,
     ObjectOptions,
@@ -791,7 +791,7 @@ class Client:
 
         Args:
             index: The index. It is not changed without `repair`.
-            sample: How many documents, evenly spread, to encode again and compare.
+            sample: How many documents, drawn at random, to encode again and compare.
             full: Also read all word codes, and look for what they show of their own damage.
             repair: First encode documents with damaged codes, or without vectors on a server,
                 again from their stored text. Implies `full`.

@@ -19,7 +19,7 @@ from hybrid_search.config import Settings
 from hybrid_search.encoder import Encoder, codebook_file, model_folder
 from hybrid_search.encoder.installed_models import find_name
 from hybrid_search.encoder.truncated import default_dimension
-from hybrid_search.ingest.executors.base import LOCAL, Executor, check_executor
+from hybrid_search.ingest.executors import LOCAL, Executor, check_executor
 from hybrid_search.search import calibration
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.text.types import Codebook

@@ -1,32 +1,29 @@
 """``--checkpoint FILE``: how many lines of each file are done, to resume a killed ingest.
 
 A line is done when its document is committed, unchanged or in the rejects file. It is recorded
-after that, so the checkpoint may lag behind the index but is never ahead of it. A checkpoint is
-valid while the file is unchanged, the rejects file is the one that the run wrote, and the index has
-the last committed document in the same version. If the index was dropped, restored, or written by
-another model, ingestion starts from the beginning.
+after that, so the checkpoint is never ahead of the index. It is valid while the file is unchanged,
+the rejects file is the one that the run wrote, and the index has the last committed document in the
+same version; otherwise ingestion starts from the beginning.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.errors import IndexStoreError, UsageError
-from hybrid_search.ingest.rejects import Rejects
+from hybrid_search.errors import UsageError
+from hybrid_search.ingest.rejects import Rejects, translate_write_errors
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.private_files import replace_file
 
 SECONDS = 1.0
 """Minimum time between two writes of the checkpoint, since each waits for the disk."""
 
-HEAD_BYTES = 4096
-"""Bytes at the start of a file that are hashed to recognize it."""
+WORDS = "the checkpoint", "--checkpoint"
+"""How errors of writing call the file, and the option that names it."""
 
 SourceHashLookup = Callable[[Sequence[str]], dict[str, str]]
 """Returns the source hashes of those of the given ids whose documents are fully indexed."""
@@ -46,7 +43,7 @@ class Checkpoint:
     def __init__(self, file: Path, place: str, sources: Sequence[str]) -> None:
         self.file, self._place = file, place
         self._saved = _read(file)
-        identities = {source: file_identity(Path(source)) for source in sources}
+        identities = {source: _identify(Path(source)) for source in sources}
         self._identities = {source: identity for source, identity in identities.items() if identity}
         self._last_committed: tuple[str, str] | None = None
         self._written_at = 0.0
@@ -81,70 +78,40 @@ class Checkpoint:
         complete: bool,
         rejects: Rejects,
     ) -> None:
-        """Record that all lines up to `line` are done, if its document is `complete`.
-
-        `committed` has id and source hash of the documents completed with this line, in order.
-        """
+        """Record that all lines up to `line` are done, and the ids and hashes of `committed`."""
         self._last_committed = committed[-1] if committed else self._last_committed
         if not complete or line.source not in self._identities:
             return
         self._identities[line.source]["lines"] = line.number
         if self._last_committed and time.monotonic() - self._written_at >= SECONDS:
-            self._write(
-                {
-                    "place": self._place,
-                    "last": self._last_committed,
-                    "rejects": rejects.state(),
-                    "sources": self._identities,
-                }
-            )
+            state = {
+                "place": self._place,
+                "last": self._last_committed,
+                "rejects": rejects.state(),
+                "sources": self._identities,
+            }
+            with translate_write_errors(self.file, *WORDS):
+                replace_file(self.file, json.dumps(state).encode())
             self._written_at = time.monotonic()
 
     def finish(self) -> None:
         """Remove the file: all lines are done, and another run looks at every document again."""
-        with self._translate_write_errors():
+        with translate_write_errors(self.file, *WORDS):
             self.file.unlink(missing_ok=True)
 
     def _count_done_lines(self, look_up_hashes: SourceHashLookup) -> dict[str, int]:
         """Return how many lines are done in each unchanged source."""
-        document_id, source_hash = self._saved.get("last", ("", ""))
-        if (
-            self._saved.get("place") != self._place
-            or look_up_hashes([document_id]).get(document_id) != source_hash
-        ):
+        if self._saved.get("place") != self._place:
             return {}
-        return {
-            source: saved["lines"]
-            for source, saved in self._saved["sources"].items()
-            if "lines" in saved and self._is_unchanged(source, saved)
-        }
-
-    def _is_unchanged(self, source: str, saved: dict[str, Any]) -> bool:
-        return saved == {**self._identities.get(source, {}), "lines": saved["lines"]}
-
-    def _write(self, state: dict[str, Any]) -> None:
-        with self._translate_write_errors():
-            replace_file(self.file, json.dumps(state).encode())
-
-    @contextmanager
-    def _translate_write_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise IndexStoreError(
-                f"the checkpoint cannot be written to {self.file} ({error.strerror}). "
-                "What was committed is safe: free space, or name another file with --checkpoint, "
-                "and run the same command again"
-            ) from error
-
-
-def open_checkpoint(file: Path | None, sources: Sequence[str], *place: object) -> Checkpoint | None:
-    """Return the checkpoint in `file`, or None if no file is given.
-
-    `place` holds everything that decides which documents go where; a checkpoint with another place
-    is not valid.
-    """
-    return Checkpoint(file, " ".join(map(repr, place)), sources) if file else None
+        document_id, source_hash = self._saved["last"]
+        if look_up_hashes([document_id]).get(document_id) != source_hash:
+            return {}
+        done_lines = {}
+        for source, saved in self._saved["sources"].items():
+            number = saved.get("lines", 0)
+            if number and saved == {**self._identities.get(source, {}), "lines": number}:
+                done_lines[source] = number
+        return done_lines
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -162,22 +129,11 @@ def _read(file: Path) -> dict[str, Any]:
     return state
 
 
-def file_identity(path: Path) -> dict[str, Any]:
-    """Return values that identify `path` as still the same file.
-
-    Empty for anything but a regular file, so none of its lines is ever skipped.
-    """
-    if not path.is_file():
-        return {}
+def _identify(path: Path) -> dict[str, Any]:
+    """Return what tells a regular file from a later one; {} for others, so no line is skipped."""
     try:
         stat = path.stat()
-        with path.open("rb") as file:
-            digest = hashlib.sha256(file.read(HEAD_BYTES)).hexdigest()
     except OSError:  # reading the source will report the error
         return {}
-    return {
-        "size": stat.st_size,
-        "modified": stat.st_mtime_ns,
-        "inode": stat.st_ino,
-        "head": digest,
-    }
+    identity = {"size": stat.st_size, "modified": stat.st_mtime_ns, "inode": stat.st_ino}
+    return identity if path.is_file() else {}

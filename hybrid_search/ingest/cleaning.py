@@ -1,7 +1,6 @@
-"""Cleaning of document texts before they are indexed.
+"""Cleaning of document texts before they are indexed; offsets refer to the cleaned text.
 
-Offsets refer to the cleaned text, which is what the index stores. Queries import this module, so
-libraries for cleaning are imported only on use.
+Queries import this module, so libraries for cleaning are imported only on use.
 """
 
 from __future__ import annotations
@@ -14,15 +13,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """The parts to remove from the texts of documents.
-
-    Attributes:
-        html: HTML tags and invisible content; entities such as ``&amp;`` are decoded.
-        quotes: Quoted earlier mails, and the signature.
-    """
+    """The parts to remove from the texts of documents."""
 
     html: bool = False
+    """HTML tags and invisible content; entities such as ``&amp;`` are decoded."""
     quotes: bool = False
+    """Quoted earlier mails, and the signature."""
 
     def clean_document(self, document: dict[str, Any]) -> dict[str, Any]:
         """Return a document with its text, or the texts of its turns, cleaned."""
@@ -77,19 +73,14 @@ def strip_quotes(text: str) -> str:
     lines = text.splitlines()
     kept: list[str] = []
     number = 0
-    while number < len(lines):
-        if _ends_own_words(lines, number):
-            break
+    while number < len(lines) and not _ends_own_words(lines, number):
         introduction = _count_introduction(lines, number)
-        if introduction:
-            number += introduction
-            if not _is_quoted(next(filter(str.strip, lines[number:]), ">")):
-                break  # the earlier mail is quoted without ">"
-        elif _is_quoted(lines[number]):
-            number += 1
-        else:
+        following = next(filter(str.strip, lines[number + introduction :]), ">")
+        if introduction and not _is_quoted(following):
+            break  # the earlier mail is quoted without ">"
+        if not (introduction or _is_quoted(lines[number])):
             kept.append(lines[number])
-            number += 1
+        number += max(1, introduction)
     return text if len(kept) == len(lines) else "\n".join(kept).strip()
 
 
@@ -105,17 +96,15 @@ def _ends_own_words(lines: Sequence[str], number: int) -> bool:
     if _SIGNATURE.fullmatch(line):
         rest = [item for item in lines[number + 1 :] if item.strip() and not _is_quoted(item)]
         return len(rest) <= MAX_SIGNATURE_LINES
-    names = [
-        match[1].lower() for item in lines[number : number + 5] if (match := _HEADER.match(item))
-    ]
-    return names[:1] == ["from"] and _HEADER.match(line) is not None and len(set(names)) > 2
+    headers = [_HEADER.match(item) for item in lines[number : number + 5]]
+    names = [header[1].lower() if header else "" for header in headers]
+    return names[0] == "from" and len({*names} - {""}) > 2
 
 
 def _count_introduction(lines: Sequence[str], number: int) -> int:
     """Return how many lines from here on introduce a quotation, 0 if none."""
-    if not lines[number].startswith("On "):
-        return 0
-    for count in range(1, MAX_INTRODUCTION_LINES + 1):
-        if _INTRODUCTION.fullmatch(" ".join(lines[number : number + count])):
-            return count
+    if lines[number].startswith("On "):
+        for count in range(1, MAX_INTRODUCTION_LINES + 1):
+            if _INTRODUCTION.fullmatch(" ".join(lines[number : number + count])):
+                return count
     return 0

@@ -39,21 +39,17 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def propose_columns(fields: Mapping[str, Any]) -> str:
-    """Return the options that name the right keys of `fields`, or an example if none fits.
-
-    `fields` maps the keys of an object to their values.
-    """
+    """Return the options that name the right keys of an object, or an example if none fits."""
     names = dict(_flatten(fields))
     scalars = [name for name, value in names.items() if not isinstance(value, (dict, list))]
-    found = {"id": _find_id(scalars)}
-    turns = [name for name, value in names.items() if _are_turns(value)]
-    if turns_name := _find_name("turns", turns):
-        found["turns"] = turns_name
-        inner = list(dict(_flatten(names[turns_name][0])))
-        found |= {key: _find_name(key, inner) for key in ("text", "speaker", "start", "end")}
-    else:
-        found["text"] = _find_name("text", scalars)
-    return _format_option(found)
+    for turns_name in _rank_names("turns", list(names)):
+        turns = names[turns_name]
+        first = turns[0] if isinstance(turns, list) and turns else None
+        inner = list(dict(_flatten(first))) if isinstance(first, dict) else []
+        if _find_name("text", inner):
+            found = {key: _find_name(key, inner) for key in ("text", "speaker", "start", "end")}
+            return _format_option({"id": _find_id(scalars), "turns": turns_name, **found})
+    return _format_option({"id": _find_id(scalars), "text": _find_name("text", scalars)})
 
 
 def propose_for_header(header: Sequence[str]) -> str:
@@ -61,11 +57,11 @@ def propose_for_header(header: Sequence[str]) -> str:
 
     A table with a speaker in each row is taken to have one turn per row.
     """
-    found = {key: _find_name(key, header) for key in ("text", "speaker", "start", "end")}
-    found["id"] = _find_id(header)
-    if found["speaker"]:
-        return f"{_format_option(found)} --rows turn"
-    return _format_option({"id": found["id"], "text": found["text"]})
+    found = {"id": _find_id(header), "text": _find_name("text", header)}
+    turn_keys = {key: _find_name(key, header) for key in ("speaker", "start", "end")}
+    if turn_keys["speaker"]:
+        return f"{_format_option({**found, **turn_keys})} --rows turn"
+    return _format_option(found)
 
 
 def looks_like_header(header: Sequence[str]) -> bool:
@@ -74,55 +70,47 @@ def looks_like_header(header: Sequence[str]) -> bool:
 
 
 def _format_option(found: Mapping[str, str | None]) -> str:
-    order = ("id", "turns", "text", "speaker", "start", "end")
-    pairs = [f"{key}={found[key]}" for key in order if found.get(key) not in (None, key)]
-    if not found.get("id") or not (found.get("text") or found.get("turns")):
-        return EXAMPLE
-    if not pairs:
+    pairs = [f"{key}={name}" for key, name in found.items() if name and name != key]
+    if not (pairs and found["id"] and found["text"]):
         return EXAMPLE
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(pairs)
     value = line.getvalue()
-    needs_quotes = shlex.quote(value) != value
-    is_plain = re.fullmatch(r"[\w =,.-]+", value)
-    return (
-        f'--columns "{value}"' if needs_quotes and is_plain else f"--columns {shlex.quote(value)}"
-    )
+    is_plain = re.fullmatch(r"[\w =,.-]+", value)  # in double quotes every shell takes it
+    quoted = f'"{value}"' if is_plain and " " in value else shlex.quote(value)
+    return f"--columns {quoted}"
 
 
 def _flatten(fields: Mapping[str, Any], levels: int = MAX_LEVELS) -> Iterator[tuple[str, Any]]:
     for name, value in fields.items():
-        if len(name) > LONGEST_NAME:
-            continue
-        yield name, value
-        if isinstance(value, Mapping) and levels > 1:
-            for inner_name, inner in _flatten(value, levels - 1):
-                yield f"{name}.{inner_name}", inner
-
-
-def _are_turns(value: Any) -> bool:
-    if not (isinstance(value, list) and value and isinstance(value[0], dict)):
-        return False
-    return _find_name("text", [name for name, item in _flatten(value[0])]) is not None
+        if len(name) <= LONGEST_NAME:
+            yield name, value
+            inner = _flatten(value, levels - 1) if isinstance(value, Mapping) and levels > 1 else ()
+            yield from ((f"{name}.{inner_name}", item) for inner_name, item in inner)
 
 
 def _find_id(names: Sequence[str]) -> str | None:
     """Return the name that looks most like the id of a document."""
-    ids = [name for name in names if _is_id(name)]
-    return min(ids, key=lambda name: (not _is_owned(name), name.count(".")), default=None)
+
+    def rank(name: str) -> tuple[bool, int]:
+        *owners, _ = _words(name)
+        is_owned = not owners or owners[-1] in OWNERS
+        return not is_owned, name.count(".")
+
+    return min(filter(_is_id, names), key=rank, default=None)
 
 
 def _is_id(name: str) -> bool:
-    return (_words(name) or [""])[-1] in WORDS["id"]
-
-
-def _is_owned(name: str) -> bool:
     words = _words(name)
-    return len(words) == 1 or words[-2] in OWNERS
+    return bool(words) and words[-1] in WORDS["id"]
 
 
 def _find_name(key: str, names: Sequence[str]) -> str | None:
     """Return the name that looks most like `key`."""
+    return next(iter(_rank_names(key, names)), None)
+
+
+def _rank_names(key: str, names: Sequence[str]) -> list[str]:
     likely_words = WORDS[key]
     ranked = [
         (likely_words.index(word), name.count("."), position, name)
@@ -130,7 +118,7 @@ def _find_name(key: str, names: Sequence[str]) -> str | None:
         for word in _words(name)
         if word in likely_words and not _is_id(name)
     ]
-    return min(ranked)[-1] if ranked else None
+    return [name for *_, name in sorted(ranked)]
 
 
 def _words(name: str) -> list[str]:

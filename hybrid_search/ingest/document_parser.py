@@ -32,9 +32,7 @@ from hybrid_search.text.types import Document, Turn, WordTime
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
 MAX_ID_BYTES = 500
-"""A server's ``_id`` has at most 512 bytes; that of a passage is the document's id with ``#`` and a
-number behind it.
-"""
+"""A server's ``_id`` has at most 512 bytes; a passage's is a document's with ``#`` and a number."""
 
 MAX_DEPTH = 20
 """Levels of nested objects and lists; servers take as many (``index.mapping.depth.limit``)."""
@@ -43,8 +41,8 @@ TOO_DEEP = (
 )
 
 MAX_PARSED_DEPTH = 200
-"""Levels that are read before they are refused. Python's parser calls itself for each, and what the
-garbage collector does meanwhile needs some of the interpreter's thousand calls as well.
+"""Levels that are read before they are refused: Python's parser calls itself for each, and the
+garbage collector needs some of the interpreter's thousand calls as well.
 """
 
 KINDS: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}
@@ -56,10 +54,7 @@ _JSON_STRING = regex.compile(rb'"(?:[^"\\]|\\.)*+"', regex.DOTALL)
 
 
 def stringify_number(value: Any) -> Any:
-    """Return an integral number as text, 17 and 17.0 as "17"; any other value unchanged.
-
-    Tables, databases and speech recognisers use numbers for rows and speakers.
-    """
+    """Return an integral number as text, 17 and 17.0 as "17"; any other value unchanged."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -135,21 +130,25 @@ def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
     Raises:
         InputError: If the line is not a valid document; the message says why.
     """
-    raw = cleaning.clean_document(_load_object(data))
+    raw = load_object(data)
+    if "id" not in raw:
+        raise InputError(_explain_missing("no id", raw), f"the keys are {_shorten(sorted(raw))}")
+    _check_depth(raw)
+    raw = cleaning.clean_document(raw)
     canonical = _canonical_json(raw)
     try:
         validated = _Document.model_validate(raw)
     except ValidationError as error:
         raise InputError(*_describe_mistake(error, raw)) from error
-    _check_id(validated.id)
+    _check_size("id", validated.id, MAX_ID_BYTES)
     if validated.text is None and validated.turns is None:
         raise InputError(_explain_missing("neither of text and turns", raw))
     document = _build_document(validated)
-    _check_text(document.text)
+    _check_size("text", document.text, MAX_TEXT_BYTES, ": split the document")
     for _ in leaves(document.metadata):  # raises InputError for a value that no backend can store
         pass
-    if "Infinity" in canonical:
-        _check_numbers(raw, "")
+    if "Infinity" in canonical:  # in a turn: metadata was looked at
+        _check_numbers(raw)
     return document, canonical
 
 
@@ -178,27 +177,23 @@ def read_id(data: bytes) -> str | None:
         document = json.loads(data.decode("utf-8-sig"))
     except ValueError:
         return None
-    document_id = document.get("id") if isinstance(document, dict) else None
-    document_id = stringify_number(document_id)
+    document_id = stringify_number(document.get("id") if isinstance(document, dict) else None)
     return document_id if isinstance(document_id, str) else None
 
 
 def find_valid_id(data: bytes) -> str | None:
     """Return the id of a refused line, None if it has no valid id."""
-    document_id = read_id(data)
+    document_id = read_id(data) or ""
     try:
-        _check_id(document_id or "")
+        _check_size("id", document_id, MAX_ID_BYTES)
     except (InputError, UnicodeEncodeError):
         return None
-    return None if "\0" in str(document_id) else document_id
+    return None if "\0" in document_id else document_id
 
 
 def source_hash(canonical: str, spec: IndexSpec) -> str:
-    """Return a hash that changes with the document, or with the settings of its index entry.
-
-    It consists of a digest of each, joined by a dot.
-    """
-    return f"{_digest(canonical)[:40]}.{settings_digest(spec)}"
+    """Return a digest of the document and one of the settings of its index, joined by a dot."""
+    return f"{hashlib.sha256(canonical.encode()).hexdigest()[:40]}.{settings_digest(spec)}"
 
 
 def rehash_source(old_hash: str, spec: IndexSpec) -> str:
@@ -206,11 +201,8 @@ def rehash_source(old_hash: str, spec: IndexSpec) -> str:
     return f"{old_hash.partition('.')[0]}.{settings_digest(spec)}"
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _load_object(data: bytes) -> dict[str, Any]:
+def load_object(data: bytes) -> dict[str, Any]:
+    """Return the object in a line of JSON; InputError says why there is none."""
     if _nests_deeply(data):
         raise InputError(TOO_DEEP)
     try:
@@ -226,35 +218,26 @@ def _load_object(data: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise InputError("not readable JSON", str(error)) from error
     if not isinstance(raw, dict):
-        raise InputError(f"not an object: the line is a JSON {type(raw).__name__}")
-    if "id" not in raw:
-        raise InputError(_explain_missing("no id", raw), f"the keys are {_shorten(sorted(raw))}")
-    _check_depth(raw)
+        raise InputError(f"not an object: a JSON {type(raw).__name__}")
     return raw
 
 
-def _check_numbers(value: Any, name: str) -> None:
-    """Raise InputError for an infinite number at any depth."""
-    if isinstance(value, float) and not math.isfinite(value):
+def _check_numbers(raw: dict[str, Any]) -> None:
+    try:
+        json.dumps(raw, allow_nan=False)
+    except ValueError as error:
         raise InputError(
-            f"{show_value(name)} is infinite, which JSON cannot hold: give a finite number"
-        )
-    for key, item in value.items() if isinstance(value, dict) else ():
-        _check_numbers(item, f"{name}.{key}".lstrip("."))
-    for item in value if isinstance(value, list) else ():
-        _check_numbers(item, name)
+            "a number is infinite, which JSON cannot hold: give a finite number"
+        ) from error
 
 
 def _explain_missing(reason: str, raw: dict[str, Any]) -> str:
     """Return `reason` with a suggested option that names the keys of the document."""
-    if len(raw) == 1 and _has_objects(next(iter(raw.values()))):
+    only_value = next(iter(raw.values()), None) if len(raw) == 1 else None
+    if isinstance(only_value, list) and isinstance(next(iter(only_value), None), dict):
         return f"{reason}: if the list in the object has the documents, take it out: jq '.[]' FILE"
     proposed = column_names.propose_columns(raw)
     return f"{reason}: if other keys have them, name these, as in {proposed}"
-
-
-def _has_objects(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def _nests_deeply(data: bytes) -> bool:
@@ -271,12 +254,10 @@ def _nests_deeply(data: bytes) -> bool:
 def _check_depth(raw: dict[str, Any]) -> None:
     level: list[Any] = [raw]
     for _ in range(MAX_DEPTH):
-        children = [
-            child
-            for container in level
-            for child in (container.values() if isinstance(container, dict) else container)
-        ]
-        level = [child for child in children if isinstance(child, (dict, list))]
+        containers, level = level, []
+        for container in containers:
+            children = container.values() if isinstance(container, dict) else container
+            level += [child for child in children if isinstance(child, (dict, list))]
     if level:
         raise InputError(TOO_DEEP)
 
@@ -296,11 +277,7 @@ def build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN and the infinities, which Python accepts but JSON does not have.
-
-    Raises:
-        ValueError: Always.
-    """
+    """Refuse NaN and the infinities by a ValueError: Python accepts them, but JSON has none."""
     raise ValueError(f"{name} is not JSON")
 
 
@@ -316,23 +293,12 @@ def _canonical_json(raw: dict[str, Any]) -> str:
     return canonical
 
 
-def _check_id(id: str) -> None:
-    if not id.strip():
-        raise InputError("the id is empty", repr(id))
-    if len(id.encode()) > MAX_ID_BYTES:
-        raise InputError(
-            f"the id has more than {MAX_ID_BYTES} bytes", f"it has {len(id.encode())} bytes"
-        )
-
-
-def _check_text(text: str) -> None:
+def _check_size(name: str, text: str, most: int, remedy: str = "") -> None:
     if not text.strip():
-        raise InputError("the text is empty")
-    if len(text.encode()) > MAX_TEXT_BYTES:
-        raise InputError(
-            f"the text has more than {MAX_TEXT_BYTES} bytes: split the document",
-            f"it has {len(text.encode())} bytes",
-        )
+        raise InputError(f"the {name} is empty")
+    size = len(text.encode())
+    if size > most:
+        raise InputError(f"the {name} has more than {most} bytes{remedy}", f"it has {size} bytes")
 
 
 def _build_document(validated: _Document) -> Document:
@@ -344,17 +310,9 @@ def _build_document(validated: _Document) -> Document:
         return Document(validated.id, text, (Turn(text),), metadata)
     turns, start = [], 0
     for turn in validated.turns:
-        turns.append(
-            Turn(
-                turn.text,
-                start,
-                turn.speaker,
-                turn.start_ms,
-                turn.end_ms,
-                dict(turn.model_extra or {}),
-                tuple(_trim_word_times(turn)),
-            )
-        )
+        extra, word_times = dict(turn.model_extra or {}), tuple(_trim_word_times(turn))
+        times = turn.start_ms, turn.end_ms
+        turns.append(Turn(turn.text, start, turn.speaker, *times, extra, word_times))
         start += len(turn.text) + 1
     return Document(validated.id, "\n".join(turn.text for turn in turns), tuple(turns), metadata)
 

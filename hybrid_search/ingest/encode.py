@@ -1,7 +1,7 @@
-"""The encode stage, which handles an encoder that fails on one text or on every text.
+"""The stages that encode passages, and shape encodings into word codes and windows for the writer.
 
-A failing text is found by halving the batch, and only its document is refused. If the encoder fails
-on every text, the run ends with one error.
+A text at which the encoder fails is found by halving the batch, and only its document is refused.
+If the encoder fails on every text, the run ends with one error.
 """
 
 from __future__ import annotations
@@ -11,14 +11,21 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+from hybrid_search.backends.types import IndexSpec
 from hybrid_search.encoder import passage_codes
-from hybrid_search.encoder.base import Encoder, EncoderInfo
+from hybrid_search.encoder.base import Encoder, EncoderInfo, codebook, span_prior
 from hybrid_search.errors import HybridSearchError, InputError, ModelError
-from hybrid_search.ingest.executors.base import Executor, T
+from hybrid_search.ingest.executors import Executor, T
 from hybrid_search.ingest.summary import Summary
-from hybrid_search.ingest.types import EncodedPassage, EncodingOrError, PreparedPassage
+from hybrid_search.ingest.types import (
+    EncodedPassage,
+    EncodingOrError,
+    PreparedPassage,
+    ShapedPassage,
+)
 from hybrid_search.observability import tracing
-from hybrid_search.text.types import Encoding
+from hybrid_search.text import window_policy
+from hybrid_search.text.types import Encoding, Entry
 
 PROBE = "a word"
 """A text that every working encoder accepts."""
@@ -34,33 +41,26 @@ def encode_blocks(
     Closing this iterator closes `blocks`, which ends its thread.
     """
     with closing(blocks):
-        jobs = (
-            (block, [text for prepared in block for text in _texts(prepared)]) for block in blocks
-        )
+        jobs = ((block, _list_texts(block)) for block in blocks)
         for block, results in executor.run(jobs, summary):
-            summary.tokens += _count_tokens(results)
+            encodings = [result for result in results if isinstance(result, Encoding)]
+            summary.tokens += sum(len(encoding.offsets) for encoding in encodings)
             remaining = iter(results)
             yield [
                 (prepared, [next(remaining) for _ in prepared.passage.parts]) for prepared in block
             ]
 
 
-def _count_tokens(results: Sequence[EncodingOrError]) -> int:
-    return sum(len(result.offsets) for result in results if isinstance(result, Encoding))
-
-
-def _texts(prepared: PreparedPassage) -> list[str]:
-    return passage_codes.encoder_texts(prepared.parsed.document, [prepared.passage])
+def _list_texts(block: Sequence[PreparedPassage]) -> list[str]:
+    """Return the texts to encode: one for each part of each passage."""
+    texts: list[str] = []
+    for prepared in block:
+        texts += passage_codes.encoder_texts(prepared.parsed.document, [prepared.passage])
+    return texts
 
 
 def encode_or_isolate(encoder: Encoder, texts: Sequence[str]) -> list[EncodingOrError]:
-    """Return for each text its encoding, or the error with which the encoder fails on it.
-
-    Raises ModelError if the encoder fails on every text.
-
-    Raises:
-        HybridSearchError: If the encoder raises one, as that is not the fault of a text.
-    """
+    """Return for each text its encoding, or the error with which the encoder fails on it."""
     try:
         return list(encoder.encode(texts))
     except HybridSearchError:
@@ -70,9 +70,8 @@ def encode_or_isolate(encoder: Encoder, texts: Sequence[str]) -> list[EncodingOr
         _log.info("the encoder failed at one of %d texts (%s): looking for it", len(texts), kind)
         if len(texts) < 2:
             _check(encoder)
-            return [
-                InputError(f"the encoder fails at this text: {kind}", str(error)) for _ in texts
-            ]
+            fault = InputError(f"the encoder fails at this text: {kind}", str(error))
+            return [fault for _ in texts]
     middle = len(texts) // 2
     return encode_or_isolate(encoder, texts[:middle]) + encode_or_isolate(encoder, texts[middle:])
 
@@ -82,14 +81,11 @@ def _check(encoder: Encoder) -> None:
     try:
         encoder.encode([PROBE])
     except Exception as error:
+        cause = f"{type(error).__name__}: {error}".removesuffix(": ")
         raise ModelError(
-            f"the encoder {encoder.info.name} fails at every text: {_describe_error(error)}. "
+            f"the encoder {encoder.info.name} fails at every text: {cause}. "
             "What was committed is safe: check the device, and run the same command again"
         ) from error
-
-
-def _describe_error(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +109,33 @@ class LocalExecutor:
             yield job, results
 
 
-def as_executor(encoder: Encoder | Executor) -> Executor:
-    """Return `encoder` itself if it is an executor, else a local executor of it."""
-    return encoder if isinstance(encoder, Executor) else LocalExecutor(encoder)
+def shape_blocks(
+    blocks: Iterator[Sequence[EncodedPassage]],
+    encoder: Encoder | Executor,
+    spec: IndexSpec,
+    summary: Summary,
+) -> Iterator[list[ShapedPassage]]:
+    """Yield each block with the entries of its passages, or the errors of their encoder."""
+    used, prior = codebook(encoder), span_prior(encoder)
+
+    def build_entry(
+        prepared: PreparedPassage, results: Sequence[EncodingOrError]
+    ) -> Entry | InputError:
+        encodings: list[Encoding] = []
+        for result in results:
+            if isinstance(result, InputError):
+                return result
+            encodings.append(result)
+        document, passage = prepared.parsed.document, prepared.passage
+        text = document.text[passage.start : passage.end]
+        (tokens,) = passage_codes.pack_word_codes(
+            [text], [passage], encodings, used, spec.codes, prior
+        )
+        windows = len(window_policy.window_bounds(tokens.counts, spec.policy))
+        source_hash = prepared.parsed.source_hash
+        return Entry(document, source_hash, prepared.passages, passage, tokens, windows)
+
+    for block in blocks:
+        with tracing.trace_block("ingest.shape"), summary.time_stage("shape"):
+            shaped = [(prepared, build_entry(prepared, results)) for prepared, results in block]
+        yield shaped

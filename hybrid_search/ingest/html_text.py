@@ -45,9 +45,8 @@ def has_html(text: str) -> bool:
 def strip_html(text: str, *, quotes: bool = False) -> str:
     """Return the visible text of HTML, with a line for each paragraph, row or item.
 
-    Args:
-        text: The HTML. If it has no paragraphs or breaks, its line breaks are kept.
-        quotes: Also leave out the content of ``blockquote``.
+    If it has no paragraphs or breaks, its line breaks are kept. With `quotes` the content of
+    ``blockquote`` is left out too.
     """
     reader = _HtmlReader(SILENT | {"blockquote"} if quotes else SILENT)
     reader.feed(re.sub(r"\s+", " ", text) if _BLOCK.search(text) else text)

@@ -5,22 +5,17 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from hybrid_search.errors import MissingExtraError, UsageError
 from hybrid_search.ingest.summary import Summary, Tally
-from hybrid_search.observability import tracing
+from hybrid_search.observability import logs, tracing
 from hybrid_search.system import install_command
 
 try:
-    from prometheus_client import (
-        CollectorRegistry,
-        PlatformCollector,
-        ProcessCollector,
-        start_http_server,
-    )
+    from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
     from prometheus_client.registry import Collector
 except ModuleNotFoundError as missing:
@@ -51,22 +46,18 @@ class RunMetrics(Collector):
 
     def __init__(self) -> None:
         self._tally, self._last_block_at = Tally(), time.perf_counter()
-        self._queues: dict[str, Callable[[], int]] = {}
-        self._highest: dict[str, float] = {}
         self._retries = tracing.counts["retries"]
 
     def __call__(self, summary: Summary) -> None:
         """Record that a block was written."""
         self._tally(summary)
-        self._queues, self._last_block_at = summary.queues, time.perf_counter()
+        self._last_block_at = time.perf_counter()
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current metrics."""
         summary = self._tally.total()
         for name, (metric, description) in COUNTERS.items():
-            yield CounterMetricFamily(
-                f"{PREFIX}_{metric}", description, self._keep_highest(name, getattr(summary, name))
-            )
+            yield CounterMetricFamily(f"{PREFIX}_{metric}", description, getattr(summary, name))
         yield CounterMetricFamily(
             f"{PREFIX}_retries",
             "Requests and passages that were sent to a server again.",
@@ -79,26 +70,12 @@ class RunMetrics(Collector):
         )
         for stage, seconds in summary.stages.items():
             stages.add_metric([stage], seconds)
-        queues = GaugeMetricFamily(
-            f"{PREFIX}_queue_blocks", "Blocks that wait behind a stage.", labels=["stage"]
-        )
-        for stage, depth in list(self._queues.items()):
-            queues.add_metric([stage], depth())
-        yield from (stages, queues)
+        yield stages
         yield GaugeMetricFamily(
             f"{PREFIX}_lag_seconds",
             "Seconds since the last block was committed.",
             time.perf_counter() - self._last_block_at,
         )
-
-    def _keep_highest(self, name: str, value: float) -> float:
-        """Return the highest value so far.
-
-        Passages of a document that is finally refused are subtracted again, and Prometheus would
-        take a falling counter for a restart.
-        """
-        self._highest[name] = max(value, self._highest.get(name, 0))
-        return self._highest[name]
 
 
 @contextmanager
@@ -113,7 +90,6 @@ def serve_metrics(metrics: RunMetrics, host: str, port: int) -> Iterator[int]:
     registry = CollectorRegistry()
     registry.register(metrics)
     ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
     try:
         server, _ = start_http_server(port, host, registry)
     except (OSError, OverflowError) as error:
@@ -122,9 +98,12 @@ def serve_metrics(metrics: RunMetrics, host: str, port: int) -> Iterator[int]:
             "name another address with --metrics-port or --metrics-host"
         ) from error
     server.handle_error = _log_error  # type: ignore[assignment]
+    bound_port = int(server.server_address[1])
+    address = f"[{host}]" if ":" in host else host
+    logs.log_or_print(f"metrics at http://{address}:{bound_port}/metrics")
     with server:
         try:
-            yield int(server.server_address[1])
+            yield bound_port
         finally:
             server.shutdown()
 

@@ -5,13 +5,13 @@ Queries import this module, so modules for ingestion are imported only on use.
 
 # The annotations of a table are read at run time, so they are not postponed here.
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
 
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.ingest.cleaning import NOTHING, Cleaning
-from hybrid_search.ingest.executors.base import LOCAL
+from hybrid_search.ingest.executors import LOCAL
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.sources.read_options import Rows
 from hybrid_search.ingest.summary import Summary
@@ -109,6 +109,16 @@ class IngestOptions:
         cleaning = Cleaning(html=writing["strip_html"], quotes=writing["strip_quotes"])
         place = {name: writing[name] for name in ("index", "policy", "codes")}
         return cls(rejects=rejects, cleaning=cleaning, **place, **settings)
+
+    def reporting_to(self, report: Report) -> Self:
+        """Return these settings with one more report."""
+        earlier = self.report
+
+        def report_to_both(summary: Summary) -> None:
+            earlier(summary)
+            report(summary)
+
+        return replace(self, report=report_to_both)
 
     def find_rejects(self, url: str = "") -> Path:
         """Return the file for refused documents, by default the one for `url`."""

@@ -14,15 +14,14 @@ from contextlib import closing
 from hybrid_search.backends.base import Backend, IndexVersion
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
-from hybrid_search.encoder.base import Encoder, codebook, span_prior
-from hybrid_search.ingest.encode import as_executor, encode_blocks
-from hybrid_search.ingest.executors.base import Executor
+from hybrid_search.encoder.base import Encoder
+from hybrid_search.ingest.encode import LocalExecutor, encode_blocks, shape_blocks
+from hybrid_search.ingest.executors import Executor
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.prefetch import prefetch
 from hybrid_search.ingest.prepare import Preparation
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen_ids import SeenIds
-from hybrid_search.ingest.shape import shape_blocks
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.ingest.write import WriteStage
@@ -60,33 +59,28 @@ def ingest(
     Returns:
         The counts of the run.
     """
-    spec = _build_spec(encoder, options)
-    where, checkpoint = check_where(options.where), options.checkpoint
-    started_at, summary = time.perf_counter(), Summary()
+    policy = options.policy or DEFAULT_POLICY  # what is invalid must fail before it is created
+    window_policy.parse(policy)
+    check_where(options.where)
+    spec = IndexSpec.from_encoder(encoder.info, policy, check_bits(options.codes or DEFAULT_BITS))
+    checkpoint, started_at, summary = options.checkpoint, time.perf_counter(), Summary()
     rejects, seen_ids = Rejects(options.find_rejects()), SeenIds()
     try:
         with tracing.trace_block("ingest"), backend.writer(options.index, spec) as writer:
             look_up = writer.read_source_hashes
-            preparation = Preparation(
-                spec, look_up, rejects, seen_ids, summary, where, options.shard, options.cleaning
-            )
+            preparation = Preparation(spec, look_up, rejects, seen_ids, summary, options)
             write_stage = WriteStage(writer, rejects, summary, checkpoint)
-            executor, queues = as_executor(encoder), summary.queues
+            executor = encoder if isinstance(encoder, Executor) else LocalExecutor(encoder)
 
             # the stages are lazy: nothing runs until the loop asks the last one for a block
             read = checkpoint.iterate_remaining(lines, look_up, rejects) if checkpoint else lines
             prepared = preparation.blocks(read, BLOCK_PASSAGES)
             prepared = tracing.trace_iterations("ingest.read", prepared)
-            prepared_ahead = prefetch(prepared, AHEAD, "read", queues)
-            encoded = encode_blocks(prepared_ahead, executor, summary)
-            encoded_ahead = prefetch(encoded, AHEAD, "encode", queues)
-            shaped = shape_blocks(
-                encoded_ahead, spec, codebook(encoder), span_prior(encoder), summary
-            )
+            encoded = prefetch(encode_blocks(prefetch(prepared, AHEAD), executor, summary), AHEAD)
             # stops both threads if a later stage fails
-            with write_stage.commit_if_interrupted(), closing(encoded_ahead):
+            with write_stage.commit_if_interrupted(), closing(encoded):
                 options.report(summary)
-                for block in shaped:
+                for block in shape_blocks(encoded, encoder, spec, summary):
                     write_stage.write_block(block)
                     summary.seconds = time.perf_counter() - started_at
                     options.report(summary)
@@ -101,11 +95,3 @@ def ingest(
         seen_ids.close()
         rejects.close()
     return summary
-
-
-def _build_spec(encoder: Encoder | Executor, options: IngestOptions) -> IndexSpec:
-    """Return what an index is made for; what is invalid must fail before it is created."""
-    policy = options.policy or DEFAULT_POLICY
-    window_policy.parse(policy)
-    codes = check_bits(options.codes or DEFAULT_BITS)
-    return IndexSpec.from_encoder(encoder.info, policy, codes)

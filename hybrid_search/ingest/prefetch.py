@@ -1,24 +1,24 @@
-"""An iterator that runs ahead in a thread, by a bounded number of items."""
+"""Iterators that run ahead in a thread, by a bounded number of items."""
 
 from __future__ import annotations
 
 import contextvars
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
 
 POLL_SECONDS = 0.1
-LEAVE_SECONDS = 5.0
-"""Grace period for the thread to end. A thread that waits for standard input is then abandoned: it
-may wait for ever.
+LINES_AHEAD = 16
+"""Maximum lines read ahead, of up to 10 MB each."""
+LEAVE_SECONDS, END_SECONDS = 5.0, 1.0
+"""Grace periods for the thread to end: of a stage, and of lines after a request to stop. A thread
+that waits for standard input is then abandoned: it may wait for ever.
 """
-
-Depths = dict[str, Callable[[], int]]
-"""Functions that return how many items wait behind a stage, by stage name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +29,41 @@ class _End:
 def prefetch(
     source: Iterator[T],
     ahead: int,
-    name: str = "",
-    depths: Depths | None = None,
     stop_event: threading.Event | None = None,
     join_timeout: float = LEAVE_SECONDS,
 ) -> Generator[T, None, None]:
     """Yield the items of `source`, which is read up to `ahead` items ahead in another thread.
 
-    An error of the source is raised here; closing this iterator stops the thread. `depths[name]` is
-    set to a function that returns how many items wait. When `stop_event` is set, no further item is
-    taken from the source; items already taken are still yielded, and a blocked source is not waited
-    for. A thread that does not end is abandoned after `join_timeout` seconds.
+    An error of the source is raised here; closing this iterator stops the thread. When `stop_event`
+    is set, no further item is taken from the source; items already taken are still yielded, and a
+    blocked source is not waited for. A thread that does not end is abandoned after `join_timeout`
+    seconds.
     """
     items: queue.Queue[T | _End] = queue.Queue(ahead)
-    if depths is not None:
-        depths[name] = items.qsize
     stop_requested, reader_closed = stop_event or threading.Event(), threading.Event()
+
+    def put_unless_closed(item: T | _End) -> bool:
+        while not reader_closed.is_set():
+            with suppress(queue.Full):
+                items.put(item, timeout=POLL_SECONDS)
+                return True
+        return False
+
+    def run() -> None:
+        end = _End()
+        try:
+            for item in source:
+                if not put_unless_closed(item) or stop_requested.is_set():
+                    break
+        except BaseException as error:
+            end = _End(error)
+        finally:
+            if isinstance(source, Generator):
+                source.close()
+        put_unless_closed(end)
+
     context = contextvars.copy_context()  # gives the thread's trace spans the right parent
-    thread = threading.Thread(
-        target=context.run, args=(_run, source, items, stop_requested, reader_closed), daemon=True
-    )
+    thread = threading.Thread(target=context.run, args=(run,), daemon=True)
     thread.start()
     try:
         while not isinstance(item := _next(items, stop_requested), _End):
@@ -60,6 +75,11 @@ def prefetch(
         thread.join(join_timeout)
 
 
+def read_until_stopped(stop_event: threading.Event, source: Iterator[T]) -> Iterator[T]:
+    """Return the items of `source` until `stop_event`; a read that waits does not delay the end."""
+    return prefetch(source, LINES_AHEAD, stop_event, END_SECONDS)
+
+
 def _next(items: queue.Queue[T | _End], stop_requested: threading.Event) -> T | _End:
     """Return the next item; after a request to stop, only if it is already there."""
     while True:
@@ -69,34 +89,3 @@ def _next(items: queue.Queue[T | _End], stop_requested: threading.Event) -> T | 
         except queue.Empty:
             if ending:
                 return _End()
-
-
-def _run(
-    source: Iterator[T],
-    items: queue.Queue[T | _End],
-    stop_requested: threading.Event,
-    reader_closed: threading.Event,
-) -> None:
-    end = _End()
-    try:
-        for item in source:
-            if not _put_unless_closed(items, item, reader_closed) or stop_requested.is_set():
-                break
-    except BaseException as error:
-        end = _End(error)
-    finally:
-        close = getattr(source, "close", None)
-        if close:
-            close()
-    _put_unless_closed(items, end, reader_closed)
-
-
-def _put_unless_closed(items: queue.Queue[T], item: T, reader_closed: threading.Event) -> bool:
-    """Put `item` into the queue; return False if the reader has gone."""
-    while not reader_closed.is_set():
-        try:
-            items.put(item, timeout=POLL_SECONDS)
-            return True
-        except queue.Full:
-            continue
-    return False

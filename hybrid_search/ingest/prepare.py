@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.checkpoint import SourceHashLookup
-from hybrid_search.ingest.cleaning import NOTHING, Cleaning
-from hybrid_search.ingest.html_text import has_html
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen_ids import SeenIds
-from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.sources.python_objects import SOURCE, put_in_python
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import ParsedDocument, PreparedPassage, SourceLine
@@ -31,36 +29,27 @@ LOOKUP_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
-    """The preparation of documents: parse, select, look up and split.
-
-    It handles the documents of `shard`, counts in `summary`, and sends refused lines to `rejects`.
-    """
+    """The preparation of documents: parse, select, look up and split."""
 
     spec: IndexSpec
     look_up_hashes: SourceHashLookup
     rejects: Rejects
     seen_ids: SeenIds
     summary: Summary
-    where: Mapping[str, Any] = field(default_factory=dict)
-    """Conditions on the metadata of indexed documents (`hybrid_search.text.filters`)."""
-    shard: Shard = ALL_DOCUMENTS
-    cleaning: Cleaning = NOTHING
+    options: IngestOptions
 
     def blocks(self, lines: Iterable[SourceLine], size: int) -> Iterator[list[PreparedPassage]]:
         """Yield blocks of at most `size` passages."""
-        yield from passages.split_batches(
-            self._passages(lines), size, lambda prepared: prepared.passage
-        )
+        prepared_passages = self._passages(lines)
+        return passages.split_batches(prepared_passages, size, attrgetter("passage"))
 
     def _passages(self, lines: Iterable[SourceLine]) -> Iterator[PreparedPassage]:
         for group in self._group_documents(lines):
             for parsed in self._select_changed(group):
                 with self.summary.time_stage("read"):
                     split_passages = list(passages.split(parsed.document))
-                yield from (
-                    PreparedPassage(parsed, len(split_passages), passage)
-                    for passage in split_passages
-                )
+                for passage in split_passages:
+                    yield PreparedPassage(parsed, len(split_passages), passage)
 
     def _group_documents(self, lines: Iterable[SourceLine]) -> Iterator[list[ParsedDocument]]:
         """Yield valid documents in groups for one lookup each."""
@@ -80,7 +69,7 @@ class Preparation:
             self.summary.bytes += len(line.data)
             if not line.fault and not line.data.strip():
                 return None
-            if not self.shard.owns(line):
+            if not self.options.shard.owns(line):
                 self.summary.others += 1
                 return None
             self.summary.read += 1
@@ -94,25 +83,21 @@ class Preparation:
     def _parse_document(self, line: SourceLine) -> ParsedDocument | None:
         if line.fault:
             raise InputError(line.fault, line.detail)
-        document, canonical = document_parser.parse(line.data, self.cleaning)
-        if not matches_where(self.where, document.id, document.metadata):
+        document, canonical = document_parser.parse(line.data, self.options.cleaning)
+        if not matches_where(self.options.where or {}, document.id, document.metadata):
             self.summary.excluded += 1
             return None
-        self.summary.with_html += has_html(document.text)
         source_hash = document_parser.source_hash(canonical, self.spec)
         place = f"{line.source}:{line.number}"
         earlier = self.seen_ids.add(document.id, place, source_hash)
-        if earlier:
-            self.summary.duplicates += 1
+        self.summary.duplicates += earlier is not None
         if earlier and earlier.digest != source_hash:
-            _log.log(
-                logging.INFO if self.summary.replaced else logging.WARNING,
-                "id %r is at %s and again at %s: the last one wins%s",
-                document.id,
-                earlier.place,
-                place,
-                _propose_turns(line.source, earlier.place),
-            )
+            level = logging.INFO if self.summary.replaced else logging.WARNING
+            is_same_source = earlier.place.rpartition(":")[0] == line.source
+            hint = "; --rows turn makes one call of them" if is_same_source else ""
+            hint = put_in_python(hint) if line.source == SOURCE else hint
+            message = "id %r is at %s and again at %s: the last one wins%s"
+            _log.log(level, message, document.id, earlier.place, place, hint)
             self.summary.replaced += 1
         return ParsedDocument(line, document, source_hash, earlier is not None)
 
@@ -124,11 +109,3 @@ class Preparation:
                 yield parsed
             else:
                 self.summary.skipped += 1
-
-
-def _propose_turns(source: str, earlier_place: str) -> str:
-    """Return the end of the warning about a repeated id, if it may identify a call."""
-    if earlier_place.rpartition(":")[0] != source:
-        return ""
-    hint = "; --rows turn makes one call of them"
-    return put_in_python(hint) if source == SOURCE else hint

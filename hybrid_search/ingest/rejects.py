@@ -1,4 +1,4 @@
-"""The rejects file: every refused line with its number and the reason.
+"""The rejects file: every refused line with its number and the reason, and how it is retried.
 
 Nothing is lost: refused lines can be retried (``--retry``), except extremely long ones. Refused
 text is written to this file only, and only its owner may read it.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -23,28 +25,22 @@ from hybrid_search.ingest.types import SourceLine
 from hybrid_search.private_files import append_to_file, create_file, flush_to_disk, write_all
 
 MAX_DOCUMENT_BYTES = 40 * 1024 * 1024
-"""Maximum bytes of JSON for the line of an entry: 10 MB of text fit in any usual form.
-
-Otherwise a line of 64 MB could take 384 MB.
-"""
-MOST_EXPANSION = 6
-"""Maximum bytes of JSON for one byte: NUL is written as six characters."""
+"""Maximum bytes of the line of an entry: 10 MB of text fit in any usual form."""
+EXCERPT_BYTES = 1000
+"""Bytes from the start of a longer line that its entry has instead."""
 MAX_REASONS = 100
 OTHER_REASONS = "other reasons"
 """The label for further reasons, as a server may word each refusal differently."""
-EXCERPT_BYTES = 1000
-"""Bytes from the start of a longer line that its entry has instead."""
 
+TOO_LONG = " (the line is too long for a rejects file: correct it in its source, and ingest that)"
+"""Added to the reason if the file has only the start of a line."""
 
 REJECTED = ".rejected.jsonl"
 """The file name suffix of rejects files."""
 
 
 def default_rejects_path(url: str, index: str, shard: Shard = ALL_DOCUMENTS) -> Path:
-    """Return the default path for refused documents of an index; each shard has its own.
-
-    The file is in the folder of an index on this machine, otherwise in the current folder.
-    """
+    """Return the path of refused documents: in the folder of an embedded index, else here."""
     scheme, _, location = url.partition(":")
     folder = Path(location).expanduser() if scheme == "embedded" else Path()
     return folder / f"{shard.add_suffix(index)}{REJECTED}"
@@ -58,9 +54,7 @@ class Rejects:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.count = 0
-        self.carried = False
+        self.path, self.count, self.carried = path, 0, False
         self.reasons: dict[str, Reason] = {}
         self._notes: list[RejectedDocument] = []
         self._file: FileIO | None = None
@@ -70,24 +64,18 @@ class Rejects:
     def add(
         self, line: SourceLine, reason: str, detail: str = "", document_id: str | None = None
     ) -> None:
-        """Write `line` and the reason for its refusal; only `detail` may quote the line.
-
-        Raises IndexStoreError if the file cannot be written, so no refusal goes unnoticed.
-        """
+        """Write `line` and the reason for its refusal; only `detail` may quote the line."""
         entry = _build_entry(line, reason, detail, document_id)
         with self._lock:
             self._file = self._file or self._open()
             with translate_write_errors(self.path):
                 self._append(self._file, entry)
             self.count += 1
-            self._count_reason(reason, line)
             self._notes.append(RejectedDocument(line.source, line.number, reason, document_id))
-
-    def _count_reason(self, reason: str, line: SourceLine) -> None:
-        if reason not in self.reasons and len(self.reasons) >= MAX_REASONS:
-            reason = OTHER_REASONS
-        first = Reason(0, f"{line.source}:{line.number}")
-        self.reasons[reason] = self.reasons.get(reason, first).count_one()
+            if reason not in self.reasons and len(self.reasons) >= MAX_REASONS:
+                reason = OTHER_REASONS
+            first = Reason(0, f"{line.source}:{line.number}")
+            self.reasons[reason] = self.reasons.get(reason, first).plus(1)
 
     def _append(self, file: FileIO, entry: dict[str, Any]) -> None:
         data = json.dumps(entry).encode() + b"\n"
@@ -112,7 +100,9 @@ class Rejects:
         """
         if not size:
             return True
-        earlier = self._read_earlier(size)
+        earlier = b""
+        with suppress(OSError), self.path.open("rb") as written:  # else its lines are read again
+            earlier = written.read(size)
         if hashlib.sha256(earlier).hexdigest() != digest:
             return False
         temporary = self.path.with_name(f"{self.path.name}.carried")
@@ -126,13 +116,6 @@ class Rejects:
             self._file = FileIO(append_to_file(self.path), "ab")
             self.carried = self._bytes > 0
         return True
-
-    def _read_earlier(self, size: int) -> bytes:
-        try:
-            with self.path.open("rb") as file:
-                return file.read(size)
-        except OSError:  # removed or unreadable: the lines are read and refused again
-            return b""
 
     def notes(self) -> list[RejectedDocument]:
         """Return the refusals since the last call, without document content."""
@@ -157,14 +140,16 @@ class Rejects:
 
 
 @contextmanager
-def translate_write_errors(path: Path) -> Iterator[None]:
-    """Translate errors of writing the rejects file `path` to IndexStoreError."""
+def translate_write_errors(
+    path: Path, content: str = "refused documents", option: str = "--rejects"
+) -> Iterator[None]:
+    """Translate errors of writing the file `path` to IndexStoreError."""
     try:
         yield
     except OSError as error:
         raise IndexStoreError(
-            f"refused documents cannot be written to {path} ({error.strerror}). "
-            "What was committed is safe: free space, or name another file with --rejects, "
+            f"{content} cannot be written to {path} ({error.strerror}). "
+            f"What was committed is safe: free space, or name another file with {option}, "
             "and run the same command again"
         ) from error
 
@@ -172,38 +157,27 @@ def translate_write_errors(path: Path) -> Iterator[None]:
 def _build_entry(
     line: SourceLine, reason: str, detail: str, document_id: str | None
 ) -> dict[str, Any]:
-    """Return the entry for a refused line.
-
-    Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), from which they can be
-    restored. ``fault`` means that `document` is not the whole line. ``bytes`` means that the line
-    was too long: the entry has its start and its full length.
-    """
+    """Return the entry for a refused line, from which its bytes can be restored."""
     raw = line.data.rstrip(b"\r\n")
-    is_too_long = _measure_json(raw) > MAX_DOCUMENT_BYTES
-    entry: dict[str, Any] = {"source": line.source, "line": line.number, "reason": reason}
-    optional = {"detail": detail, "document_id": document_id}
-    entry |= {name: value for name, value in optional.items() if value}
+    is_too_long = len(raw) > MAX_DOCUMENT_BYTES
     excerpt = raw[:EXCERPT_BYTES] if is_too_long else raw
-    entry["document"] = excerpt.decode("utf-8", "surrogateescape")
-    if line.fault:
-        entry["fault"] = True
-    if is_too_long:
-        entry["bytes"] = len(raw)
-    return entry
-
-
-def _measure_json(data: bytes) -> int:
-    """Return the size of `data` as JSON, exact where the limit depends on it."""
-    if len(data) > MAX_DOCUMENT_BYTES or len(data) * MOST_EXPANSION <= MAX_DOCUMENT_BYTES:
-        return len(data)
-    return len(json.dumps(data.decode("utf-8", "surrogateescape")))
+    optional = {
+        "detail": detail,
+        "document_id": document_id,
+        "fault": bool(line.fault),  # `document` is not the whole line
+        "bytes": len(raw) if is_too_long else None,
+    }
+    return {
+        "source": line.source,
+        "line": line.number,
+        "reason": reason,
+        "document": excerpt.decode("utf-8", "surrogateescape"),
+        **{name: value for name, value in optional.items() if value},
+    }
 
 
 def parse_entry(data: bytes) -> dict[str, Any] | None:
-    """Return the entry in a line of a rejects file, or None if it is not valid.
-
-    The last line of a killed process may be cut off.
-    """
+    """Return the entry in a line of a rejects file, or None if it is not valid or cut off."""
     try:
         entry = json.loads(data)
         entry["document"].encode("utf-8", "surrogateescape")
@@ -212,3 +186,79 @@ def parse_entry(data: bytes) -> dict[str, Any] | None:
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
     return entry if is_valid else None
+
+
+def check_retried(file: Path) -> None:
+    """Raise UsageError unless `file` starts like a rejects file."""
+    if not file.is_file():
+        raise UsageError(
+            f"there is no file {file} of refused documents: "
+            "--retry takes one, as in calls.rejected.jsonl"
+        )
+    with translate_read_errors(file), file.open("rb") as stream:
+        first_line = stream.readline()
+    if first_line.strip() and parse_entry(first_line) is None:
+        raise UsageError(
+            f"{file} is not a file of refused documents "
+            "(their lines have source, line, reason and document): ingest it as a source"
+        )
+
+
+def read_retried(file: Path) -> Iterator[SourceLine]:
+    """Yield the refused lines, byte for byte.
+
+    A line that was incomplete when it was refused keeps its reason as a fault, as it cannot be
+    retried. So do a line that was too long for the file, and a line of `file` that is not a valid
+    entry. Raises UsageError if `file` cannot be read to the end.
+    """
+    with translate_read_errors(file), file.open("rb") as stream:
+        for number, data in enumerate(stream, 1):
+            if data.strip():
+                yield _line_from_entry(file, number, data)
+
+
+@contextmanager
+def translate_read_errors(file: Path) -> Iterator[None]:
+    """Translate errors of reading `file` to UsageError."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"the refused documents in {file} cannot be read ({error.strerror}): "
+            "check the file and its permissions"
+        ) from error
+
+
+def _line_from_entry(file: Path, number: int, data: bytes) -> SourceLine:
+    entry = parse_entry(data)
+    if entry is None:
+        fault = "not an entry of a rejects file: its line may have been cut off"
+        return SourceLine(str(file), number, data, fault)
+    document = entry["document"].encode("utf-8", "surrogateescape")
+    line = SourceLine(entry["source"], entry["line"], document)
+    if not (entry.get("fault") or "bytes" in entry or not document.strip()):
+        return line
+    fault = entry["reason"] + (TOO_LONG if "bytes" in entry else "")
+    return replace(line, fault=fault, detail=entry.get("detail", ""))
+
+
+def remove_earlier(path: Path) -> Path:
+    """Return the path of a rejects file, after removing what an earlier run left there."""
+    with translate_write_errors(path):
+        path.unlink(missing_ok=True)
+    return path
+
+
+def settle_retry(fresh: Path, rejects: Path, retried: Path) -> None:
+    """Replace `rejects` with `fresh`, after all documents of `retried` were retried.
+
+    If nothing was refused again and `rejects` is the file `retried`, it is removed, as all its
+    documents are indexed.
+    """
+    with translate_write_errors(rejects):
+        if fresh.exists():
+            with fresh.open("rb") as file:
+                os.fsync(file.fileno())
+            fresh.replace(rejects)
+        elif rejects.exists() and rejects.samefile(retried):
+            rejects.unlink()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from hybrid_search.errors import IndexStoreError
@@ -14,6 +16,18 @@ class Seen(NamedTuple):
 
     place: str
     digest: str
+
+
+@contextmanager
+def translate_database_errors(content: str) -> Iterator[None]:
+    """Translate errors of a temporary database to IndexStoreError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise IndexStoreError(
+            f"the {content} cannot be stored in the temporary folder: {error}. "
+            "Free space there, or set SQLITE_TMPDIR to another folder"
+        ) from error
 
 
 class SeenIds:
@@ -30,24 +44,12 @@ class SeenIds:
         )
 
     def add(self, id: str, place: str, digest: str) -> Seen | None:
-        """Return where `id` was seen before, or None, and record it at `place`.
-
-        Raises:
-            IndexStoreError: If the temporary folder is full.
-        """
-        try:
-            with self._lock:
-                earlier = self._connection.execute(
-                    "SELECT place, digest FROM seen WHERE id = ?", (id,)
-                ).fetchone()
-                self._connection.execute(
-                    "INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", (id, place, digest)
-                )
-        except sqlite3.Error as error:
-            raise IndexStoreError(
-                f"the ids of this run cannot be stored in the temporary folder: {error}. "
-                "Free space there, or set SQLITE_TMPDIR to another folder"
-            ) from error
+        """Return where `id` was seen before, or None, and record it at `place`."""
+        with translate_database_errors("ids of this run"), self._lock:
+            find = "SELECT place, digest FROM seen WHERE id = ?"
+            earlier = self._connection.execute(find, (id,)).fetchone()
+            row = id, place, digest
+            self._connection.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", row)
         return Seen(*earlier) if earlier else None
 
     def close(self) -> None:

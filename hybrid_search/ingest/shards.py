@@ -28,15 +28,10 @@ class Shard:
         """Parse a shard of the form ``0/3``; raise UsageError for anything else."""
         number, slash, of = text.partition("/")
         are_numbers = all(part.isascii() and part.isdecimal() for part in (number, of))
-        if not (slash and are_numbers and int(of)):
+        if not (slash and are_numbers and int(number) < int(of)):
             raise UsageError(
-                f"shard {text!r} is not of the form I/N: "
+                f"shard {text!r} is not of the form I/N, with I under N: "
                 "0/3, 1/3 and 2/3 are all the shards of three"
-            )
-        if int(number) >= int(of):
-            raise UsageError(
-                f"shard {text!r} does not exist: shards are numbered from 0, "
-                f"the last of {int(of)} is {int(of) - 1}/{int(of)}"
             )
         return cls(int(number), int(of))
 
@@ -58,10 +53,7 @@ class Shard:
         return self.of == 1 or _hash(document_id) % self.of == self.number
 
     def add_suffix(self, name: str) -> str:
-        """Return `name` with the number of this shard, if there are several shards.
-
-        Shards that run in one folder must not write the same file.
-        """
+        """Return `name` with the number of this shard, if there are several in one folder."""
         return name if self.of == 1 else f"{name}.{self.number}-of-{self.of}"
 
 

@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 STAGES = ("read", "encode", "shape", "write")
-
-PRINTED_COUNTS = (
-    "read",
-    "documents",
-    "passages",
-    "spans",
-    "failed",
-    "skipped",
-    "excluded",
-    "duplicates",
-    "replaced",
-    "others",
-    "resumed",
-    "tokens",
-)
-"""The counters that the command line prints, in this order."""
-
 
 SHOWN_REASONS = 10
 """Number of reasons shown to people; the rejects file has all."""
@@ -38,9 +21,9 @@ class Reason:
     count: int
     first_place: str
 
-    def count_one(self) -> Reason:
-        """Return the reason with one more document."""
-        return replace(self, count=self.count + 1)
+    def plus(self, count: int) -> Reason:
+        """Return the reason with more documents."""
+        return replace(self, count=self.count + count)
 
 
 @dataclass(slots=True)
@@ -68,8 +51,6 @@ class Summary:
     """Lines of other shards."""
     resumed: int = 0
     """Lines done before this run, according to a checkpoint."""
-    with_html: int = 0
-    """Documents whose text has HTML tags."""
     tokens: int = 0
     """Tokens encoded, without special tokens and padding."""
     bytes: int = 0
@@ -83,8 +64,6 @@ class Summary:
     """True if the run was asked to stop early."""
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0), repr=False)
     """Seconds of work in each stage. Stages overlap: they may add up to more than `seconds`."""
-    queues: dict[str, Callable[[], int]] = field(default_factory=dict, repr=False)
-    """For each stage, a function that returns how many blocks wait behind it."""
 
     def __repr__(self) -> str:
         """Return the nonzero counts."""
@@ -104,29 +83,30 @@ class Summary:
 
     def add(self, summary: Summary) -> None:
         """Add the counts of another run."""
-        counters = [counter for counter in fields(self) if type(counter.default) in (int, float)]
-        for name in (counter.name for counter in counters):
+        for name in (*COUNTS, "seconds"):
             setattr(self, name, getattr(self, name) + getattr(summary, name))
         self.rejected = summary.rejected or self.rejected
         self.stopped = summary.stopped or self.stopped
         for reason, refused in list(summary.reasons.items()):  # another thread may add one
             earlier = self.reasons.get(reason, Reason(0, refused.first_place))
-            self.reasons[reason] = replace(earlier, count=earlier.count + refused.count)
+            self.reasons[reason] = earlier.plus(refused.count)
         for stage, seconds in summary.stages.items():
             self.stages[stage] = self.stages.get(stage, 0.0) + seconds
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as the command line prints it."""
-        counts = {name: getattr(self, name) for name in PRINTED_COUNTS}
-        stages = {name: round(seconds, 3) for name, seconds in self.stages.items()}
         return {
-            **counts,
+            **{name: getattr(self, name) for name in COUNTS if name != "bytes"},
             "rejected": self.rejected,
             "reasons": {reason: refused.count for reason, refused in self.reasons.items()},
             "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
-            "stages": stages,
+            "stages": {name: round(seconds, 3) for name, seconds in self.stages.items()},
         }
+
+
+COUNTS = [counter.name for counter in fields(Summary) if type(counter.default) is int]
+"""The names of the counts, in the order in which the command line prints them."""
 
 
 class Tally:
@@ -150,14 +130,6 @@ class Tally:
         for summary in self._finished_and_current:
             total.add(summary)
         return total
-
-
-def propose_cleaning(summary: Summary) -> str | None:
-    """Return a line that suggests stripping HTML if most documents have some, else None."""
-    valid = summary.read - summary.failed - summary.excluded
-    if 2 * summary.with_html <= valid:
-        return None
-    return f"{summary.with_html:,} of {valid:,} documents have HTML: --strip-html takes it out"
 
 
 def format_summary(summary: Summary) -> str:

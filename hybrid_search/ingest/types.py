@@ -13,31 +13,26 @@ EncodingOrError = Encoding | InputError
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line or row of a source, numbered from 1, with the JSON of a document.
-
-    `fault` says why the line could not be read, if so, and `detail` quotes what was found. Only
-    `detail` may quote the line.
-    """
+    """A line or row of a source, numbered from 1, with the JSON of a document."""
 
     source: str
     number: int
     data: bytes
     fault: str | None = None
+    """Why it could not be read, if so."""
     detail: str = ""
+    """What was found; nothing else may quote the line."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParsedDocument:
-    """A valid document with its source line.
-
-    `is_repeated` is set if this run has seen the id before. Such a document is never skipped as
-    unchanged, because the index may not yet have the version before it.
-    """
+    """A valid document with its source line."""
 
     line: SourceLine
     document: Document
     source_hash: str
     is_repeated: bool
+    """Whether this run has seen the id before; then the index may lack the version before it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

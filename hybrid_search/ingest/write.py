@@ -7,7 +7,7 @@ state of a document kept from one block to the next.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from hybrid_search.backends.base import Writer
@@ -19,30 +19,20 @@ from hybrid_search.ingest.types import ParsedDocument, ShapedPassage
 from hybrid_search.observability import tracing
 from hybrid_search.text.types import Entry
 
-IdAndHash = tuple[str, str]
-"""Id and source hash of a document."""
-
 
 @dataclass(slots=True, eq=False)
 class DocumentInFlight:
-    """The state of a document between its first passage and its last.
-
-    It is open until it is refused (by the encoder or the store) or complete (its last passage is
-    written). Further passages of a refused document are not written.
-    """
+    """The state of a document between its first passage and its last."""
 
     parsed: ParsedDocument
     is_refused: bool = False
+    """Whether the encoder or the store refused it; its further passages are not written."""
     is_whole: bool = False
+    """Whether its last passage is written."""
     passages: int = 0
-    """Passages written so far, all counted in the summary."""
+    """Passages written so far, counted in the summary once the document is complete."""
     windows: int = 0
-    """Covering windows of these passages, counted in the summary as spans."""
-
-    @property
-    def is_half_written(self) -> bool:
-        """Return whether the store has some passages and waits for the others."""
-        return self.passages > 0 and not self.is_whole
+    """Covering windows of these passages, counted as spans."""
 
 
 @dataclass(slots=True, eq=False)
@@ -91,8 +81,10 @@ class WriteStage:
             self.in_flight = DocumentInFlight(parsed)
         return self.in_flight
 
-    def _write_entries(self, entries: Sequence[tuple[DocumentInFlight, Entry]]) -> list[IdAndHash]:
-        """Return the documents completed by writing `entries` and not refused.
+    def _write_entries(
+        self, entries: Sequence[tuple[DocumentInFlight, Entry]]
+    ) -> list[tuple[str, str]]:
+        """Return id and source hash of the documents completed by writing `entries`.
 
         They are committed unless the last entry leaves a document half written; then the store
         commits them with that document.
@@ -104,57 +96,42 @@ class WriteStage:
             refusals = self.writer.write([entry for _, entry in entries])
             self.is_writing = False
         for document, entry in entries:
-            self._count(document, 1, entry.spans)
+            document.passages += 1
+            document.windows += entry.spans
             document.is_whole = entry.is_last
         documents = {id(document.parsed.document): document for document, _ in entries}
         refused = {id(refusal.document) for refusal in refusals}
         accepted = [
-            document.parsed
+            document
             for key, document in documents.items()
             if document.is_whole and key not in refused
         ]
         self.summary.documents += len(accepted)
+        self.summary.passages += sum(document.passages for document in accepted)
+        self.summary.spans += sum(document.windows for document in accepted)
         self.uncommitted = 0 if entries[-1][1].is_last else self.uncommitted + len(accepted)
         for refusal in refusals:  # last, so that all are counted if a refusal cannot be recorded
             self._refuse(documents[id(refusal.document)], refusal.reason, refusal.detail)
-        return [(parsed.document.id, parsed.source_hash) for parsed in accepted]
+        return [(done.parsed.document.id, done.parsed.source_hash) for done in accepted]
 
     @contextmanager
     def commit_if_interrupted(self) -> Iterator[None]:
-        """If the block fails, commit the complete documents, or subtract them from the counts.
-
-        So all documents in the summary are in the index. If the store itself failed, nothing more
-        is written, and what its contract does not guarantee to be committed is not counted.
-        """
+        """If the block fails, commit the complete documents, or subtract them from the counts."""
         try:
             yield
         except BaseException:
-            if self.is_writing or not self._commit_whole_documents():
-                self.summary.documents -= self.uncommitted
+            if not self.is_writing:  # a store that failed is left alone
+                with suppress(HybridSearchError):  # the run ends with the earlier error
+                    self.writer.abandon()
+                    self.uncommitted = 0
+            self.summary.documents -= self.uncommitted
             raise
 
-    def _commit_whole_documents(self) -> bool:
-        """Abandon the unfinished document; return whether earlier ones could be committed."""
-        if self.in_flight and self.in_flight.is_half_written:
-            self._count(self.in_flight, -self.in_flight.passages, -self.in_flight.windows)
-        try:
-            self.writer.abandon()
-        except HybridSearchError:  # the run ends with the earlier error
-            return False
-        return True
-
     def _refuse(self, document: DocumentInFlight, reason: str, detail: str) -> None:
-        """Reject `document` once, and undo what was written and counted of it."""
+        """Reject `document` once, and undo what was written of it."""
         if document.is_refused:
             return
         document.is_refused = True
         self.rejects.add(document.parsed.line, reason, detail, document.parsed.document.id)
-        if document.is_half_written:
+        if document.passages and not document.is_whole:
             self.writer.abandon()
-        self._count(document, -document.passages, -document.windows)
-
-    def _count(self, document: DocumentInFlight, passages: int, windows: int) -> None:
-        document.passages += passages
-        document.windows += windows
-        self.summary.passages += passages
-        self.summary.spans += windows

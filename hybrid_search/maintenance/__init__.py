@@ -5,8 +5,6 @@
     verify/    check that an index is complete, and encode a sample of it again to compare
     reindex    put a new version of an index in the place of the old one
 
-In: a backend, an encoder, and an index or lines of documents. Out: a report (`Plan`, `Check`,
-`Verification`) or the `Summary` of an ingest; `hybrid_search.client` and `hybrid_search.cli` show
-them. Only reindex and a repair write. A new kind of report is a module or package here, and a
-command in `cli`.
+Only reindex and a repair write. A new kind of report is a module or package here, and a command in
+`cli`.
 """

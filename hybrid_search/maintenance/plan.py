@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -28,22 +28,12 @@ DOCUMENTS = 1000
 SECONDS = 15.0
 """A sample ends at so many documents, or when the encoder has worked for so many seconds."""
 
-NUMBER_BYTES = 1
-"""Bytes of a number in the graph of a new index."""
-
 NEW_INDEX = IndexOptions()
 """The default options of an index on a server."""
 
-LIST_BYTES = 4.3
-"""Bytes of lists per word of an embedded index: 4 for its place, and the lists themselves.
-
-9,503,140 for the 2,203,329 words of calls_sgd.
-"""
-
-WORD_BYTES = 8.3
-"""Bytes per word of an embedded index, on top of all codes: text, terms and layout, compressed.
-
-18,391,522 for the same words.
+LIST_BYTES, WORD_BYTES = 4.3, 8.3
+"""Bytes per word of an embedded index: of lists (4 for its place, and the lists themselves), and of
+text, terms and layout, compressed: 9,503,140 and 18,391,522 for the 2,203,329 words of calls_sgd.
 """
 
 SERVER_CODE_BYTES = 3.01
@@ -62,32 +52,28 @@ with its client on the same cores.
 """
 
 INGEST_TIMES = 1.43
-"""Seconds of a whole ingest into an embedded index per second of its encoder alone.
-
-194.6 by 136.0 (``ingest-calls_sgd``).
-"""
+"""Seconds of an embedded ingest per second of its encoder, 194.6 by 136 (``ingest-calls_sgd``)."""
 
 SHARD_BYTES = 50 * 1024**3
 """Largest size of a server's shard, as the makers of both servers advise."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Sample:
     """Encoded documents, the lines that were none, and the seconds that the encoder took."""
 
-    documents: int
-    skipped: int
-    codes: Sequence[WordCodes]
-    tokens: int
-    seconds: float
+    documents: int = 0
+    skipped: int = 0
+    codes: list[WordCodes] = field(default_factory=list)
+    tokens: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
     """Counts and bytes on disk of some documents, indexed under one span policy.
 
-    `embedded_bytes` are for an embedded index, `server_bytes` for a server's index without
-    replicas. Words that two passages share count once.
+    `server_bytes` are without replicas. Words that two passages share count once.
     """
 
     documents: int
@@ -100,50 +86,38 @@ class Load:
 
     def times(self, documents: int) -> Load:
         """Return the load of a number of documents like these."""
-        values = {
-            name: round(value * documents / self.documents) for name, value in asdict(self).items()
-        }
-        return Load(**values)
+        counts = asdict(self).items()
+        return Load(**{name: round(n * documents / self.documents) for name, n in counts})
 
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """Hours that indexing takes, by what limits it.
-
-    Attributes:
-        encoder: The encoder alone, on this machine and its device.
-        embedded: A whole ingest into an embedded index on this machine.
-        server: One server of two cores that writes the vectors.
-    """
+    """Hours that indexing takes, by what limits it."""
 
     encoder: float
+    """The encoder alone, on this machine and its device."""
     embedded: float
+    """A whole ingest into an embedded index on this machine."""
     server: float
+    """One server of two cores that writes the vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An estimate for indexing some documents.
-
-    Attributes:
-        policy: The span policy of the index.
-        dimension: Numbers of a vector.
-        tokens_a_second: Rate of this machine's encoder.
-        skipped: Lines of the sample that were no valid documents.
-        sample: Load of the sample.
-        load: Load of all documents.
-        hours: Hours for all documents.
-        shards: Primary shards that a server needs.
-    """
+    """An estimate for indexing some documents."""
 
     policy: str
     dimension: int
     tokens_a_second: float
+    """The rate of this machine's encoder."""
     skipped: int
+    """Lines of the sample that were no valid documents."""
     sample: Load
     load: Load
+    """The load of all documents."""
     hours: Hours
     shards: int
+    """Primary shards that a server needs."""
 
     @property
     def graph_dimension(self) -> int:
@@ -171,18 +145,11 @@ def measure_load(sample: Sample, policy: str, dimension: int) -> Load:
     words = sum(int((codes.counts > 0).sum()) for codes in sample.codes)
     code_bytes = sum(len(word_codes.to_bytes(codes)) for codes in sample.codes)
     spans = sum(len(window_policy.window_bounds(codes.counts, policy)) for codes in sample.codes)
-    vectors = spans * NEW_INDEX.count_graph_numbers(dimension) * NUMBER_BYTES
+    vectors = spans * NEW_INDEX.count_graph_numbers(dimension)  # a byte for each number
     embedded = code_bytes + words * (LIST_BYTES + WORD_BYTES)
     server = code_bytes * SERVER_CODE_BYTES + vectors
-    return Load(
-        sample.documents,
-        words,
-        sample.tokens,
-        len(sample.codes),
-        spans,
-        round(embedded),
-        round(server),
-    )
+    counts = sample.documents, words, sample.tokens, len(sample.codes), spans
+    return Load(*counts, round(embedded), round(server))
 
 
 def take_sample(
@@ -199,30 +166,26 @@ def take_sample(
         UsageError: If no document has a word.
     """
     encoder.encode(["a warm-up, so that what happens only once is not timed"])
-    skipped: list[SourceLine] = []
-    codes = list[WordCodes]()
-    encode_seconds, count, tokens = 0.0, 0, 0
-    documents = islice(_read_documents(lines, skipped), most)
-    seconds = SECONDS if seconds is None else seconds
-    while encode_seconds < seconds and (block := _next_block(documents)):
-        count += len({id(document) for document, _ in block})
-        for start in range(0, len(block), ENCODE_PASSAGES):
-            block_codes, block_tokens, spent = _encode_timed(
-                encoder, block[start : start + ENCODE_PASSAGES]
-            )
-            codes += block_codes
-            tokens += block_tokens
-            encode_seconds += spent
-    if not any(len(passage_codes.words) for passage_codes in codes):
+    sample, most_seconds = Sample(), SECONDS if seconds is None else seconds
+    pairs = (
+        (document, passage)
+        for document in islice(_read_documents(lines, sample), most)
+        for passage in passages.split(document)
+    )
+    for block in passages.split_batches(pairs, ENCODE_PASSAGES, lambda pair: pair[1]):
+        _encode_block(encoder, block, sample)
+        if sample.seconds >= most_seconds:
+            break
+    if not any(len(codes.words) for codes in sample.codes):
         raise UsageError(
-            f"the sample has no words: {count} documents and {len(skipped)} lines "
+            f"the sample has no words: {sample.documents} documents and {sample.skipped} lines "
             "that are not documents were read; give other files"
         )
-    return Sample(count, len(skipped), codes, tokens, encode_seconds)
+    return sample
 
 
-def _read_documents(lines: Iterable[SourceLine], skipped: list[SourceLine]) -> Iterator[Document]:
-    """Yield the valid documents, and add the other lines to `skipped`."""
+def _read_documents(lines: Iterable[SourceLine], sample: Sample) -> Iterator[Document]:
+    """Yield the valid documents, and count the other lines as skipped."""
     for line in lines:
         try:
             if line.fault:
@@ -230,36 +193,25 @@ def _read_documents(lines: Iterable[SourceLine], skipped: list[SourceLine]) -> I
             if line.data.strip():
                 yield document_parser.parse(line.data)[0]
         except InputError:
-            skipped.append(line)
+            sample.skipped += 1
 
 
-def _next_block(documents: Iterator[Document]) -> list[tuple[Document, Passage]]:
-    """Return passages of the next documents, enough for the encoder to sort them by length."""
-    block: list[tuple[Document, Passage]] = []
-    for document in documents:
-        block += [(document, passage) for passage in passages.split(document)]
-        if len(block) >= ENCODE_PASSAGES:
-            break
-    return block
-
-
-def _encode_timed(
-    encoder: Encoder, block: Sequence[tuple[Document, Passage]]
-) -> tuple[list[WordCodes], int, float]:
-    """Return the word codes of passages, their tokens, and the seconds that the encoder took."""
-    texts = [
-        text
-        for document, passage in block
-        for text in passage_codes.encoder_texts(document, [passage])
-    ]
+def _encode_block(
+    encoder: Encoder, block: Sequence[tuple[Document, Passage]], sample: Sample
+) -> None:
+    """Add the word codes of passages to `sample`, their tokens, and the encoder's seconds."""
+    texts: list[str] = []
+    for document, passage in block:
+        texts += passage_codes.encoder_texts(document, [passage])
     started_at = time.perf_counter()
     encodings = encoder.encode(texts)
-    elapsed = time.perf_counter() - started_at
-    codes = passage_codes.pack_word_codes(
+    sample.seconds += time.perf_counter() - started_at
+    sample.tokens += sum(len(encoding.offsets) for encoding in encodings)
+    sample.documents += sum(passage.ordinal == 0 for _, passage in block)
+    sample.codes += passage_codes.pack_word_codes(
         [document.text[passage.start : passage.end] for document, passage in block],
         [passage for _, passage in block],
         encodings,
         codebook(encoder),
         prior=span_prior(encoder),
     )
-    return codes, sum(len(encoding.offsets) for encoding in encodings), elapsed

@@ -31,17 +31,15 @@ def copy_index(
     """Copy an index into its next version, and put that in its place.
 
     No text is encoded again, so only `policy` and `options` can change. With `keep` the old version
-    stays under its own name. The backend raises IndexStoreError or UsageError if it cannot be done,
-    and then the old version stays in place.
+    stays under its own name; if the backend raises an error, it stays in place.
 
     Returns:
         The counts of the new version.
     """
     spec, _ = backend.read_head(index)
     summary, started_at = Summary(), time.perf_counter()
-    new_version = backend.create_next_version(
-        index, replace(spec, policy=policy or spec.policy), options
-    )
+    new_spec = replace(spec, policy=policy or spec.policy)
+    new_version = backend.create_next_version(index, new_spec, options)
 
     def report_progress(passages: int) -> None:
         summary.passages, summary.seconds = passages, time.perf_counter() - started_at
@@ -78,9 +76,8 @@ def ingest_new_version(
     Raises:
         IndexStoreError: If a document was refused.
     """
-    new_version = backend.create_next_version(
-        index, IndexSpec.from_encoder(encoder.info, policy, codes), options
-    )
+    spec = IndexSpec.from_encoder(encoder.info, policy, codes)
+    new_version = backend.create_next_version(index, spec, options)
     with _publish_or_discard(new_version, keep=keep):
         ingest_options = IngestOptions(index, rejects, policy, codes, report)
         summary = ingest(lines, new_version, encoder, ingest_options)

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from hybrid_search.backends.types import ScannedPassage
-from hybrid_search.ingest.executors.base import LOCAL, check_executor
+from hybrid_search.ingest.executors import LOCAL, check_executor
 from hybrid_search.ingest.shards import Shard
 from hybrid_search.system import available_cores
 from hybrid_search.text.span_prior import SpanPrior

@@ -89,7 +89,7 @@ ALLOWED_IMPORTERS = {
         "serve.signatures",
         "topics.topic_file",
     },
-    "pydantic_core": {"ingest.sources.formats.json_format"},
+    "pydantic_core": {"ingest.sources.formats.base"},
     "platformdirs": {"config"},
     "prometheus_client": {"ingest.metrics", "serve.metrics"},
     "opentelemetry": {"observability.tracing"},

@@ -316,8 +316,7 @@ def test_a_note_of_another_choice_of_documents_does_not_hold(backend: Backend) -
 
     def ingest_kind(kind: str, killed_at: int | None = None) -> Summary:
         where = {"kind": [kind]}
-        checkpoint = checkpoints.open_checkpoint(FILE, ("calls.jsonl",), "here", where)
-        assert checkpoint
+        checkpoint = Checkpoint(FILE, f"here {where}", ["calls.jsonl"])
         return run_ingest(backend, killed_at, where=where, checkpoint=checkpoint)
 
     with pytest.raises(KilledError):

@@ -11,7 +11,6 @@ from hybrid_search.client import Client
 from hybrid_search.ingest.cleaning import Cleaning, strip_quotes
 from hybrid_search.ingest.document_parser import parse
 from hybrid_search.ingest.html_text import has_html, strip_html
-from tests.helpers.cli import invoke_cli
 
 TICKETS = Path(__file__).parents[3] / "shared" / "data" / "found" / "tickets.jsonl"
 pytestmark = pytest.mark.usefixtures("tiny_encoder")
@@ -113,18 +112,6 @@ def test_a_document_is_written_again_if_it_is_cleaned_otherwise(client: Client) 
     assert client.ingest([document]).documents == 1
     assert client.ingest([document], strip_html=True).documents == 1
     assert client.ingest([document], strip_html=True).skipped == 1
-
-
-def test_the_option_is_proposed_where_most_documents_have_html(tmp_path: Path) -> None:
-    file = tmp_path / "tickets.jsonl"
-    texts = ["<p>I want my money back.</p>", "<p>Mine too.</p>", "plain"]
-    lines = [json.dumps({"id": str(number), "text": text}) for number, text in enumerate(texts)]
-    file.write_text("\n".join(lines))
-    url = f"embedded:{tmp_path / 'store'}"
-    printed = invoke_cli("ingest", str(file), "--url", url).stderr
-    assert "2 of 3 documents have HTML: --strip-html takes it out" in printed
-    printed = invoke_cli("ingest", str(file), "--url", url, "--strip-html").stderr
-    assert "--strip-html" not in printed
 
 
 @pytest.mark.data

@@ -72,7 +72,7 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
         b'{"id": "a", "text": "x", "n": ' + b"9" * 5000 + b"}",
         "not readable JSON (Exceeds the limit",
     ),
-    "a list": ([1], "not an object: the line is a JSON list"),
+    "a list": ([1], "not an object: a JSON list"),
     "no id": (
         {"text": "x"},
         (
@@ -107,9 +107,9 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
     ),
     "Infinity in a turn": (
         b'{"id": "a", "turns": [{"text": "Infinity", "gains": [1, {"n": Infinity}]}]}',
-        "'turns.gains.n' is infinite, which JSON cannot hold: give a finite number",
+        "a number is infinite, which JSON cannot hold: give a finite number",
     ),
-    "an empty id": ({"id": "", "text": "x"}, "the id is empty ('')"),
+    "an empty id": ({"id": "", "text": "x"}, "the id is empty"),
     "an id that is too long": (
         {"id": "é" * 251, "text": "x"},
         "the id has more than 500 bytes (it has 502 bytes)",

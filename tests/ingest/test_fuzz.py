@@ -18,8 +18,8 @@ import pytest
 from hybrid_search.backends import open_backend
 from hybrid_search.errors import InputError
 from hybrid_search.ingest import document_parser, pipeline
+from hybrid_search.ingest import rejects as rejected
 from hybrid_search.ingest.options import IngestOptions
-from hybrid_search.ingest.sources import rejected
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Document
 from tests.helpers.tiny_encoder import TinyEncoder
@@ -262,9 +262,9 @@ def test_an_ingest_of_all_of_them_takes_the_good_and_tells_of_the_bad(
     ]
     document_ids = {parsed.id for parsed in parsed_lines if isinstance(parsed, Document)}
     assert description.documents == len(document_ids)
-    rejected.check(rejects)
+    rejected.check_retried(rejects)
     assert [
         (source_line.number, source_line.fault)
-        for source_line in rejected.read(rejects)
+        for source_line in rejected.read_retried(rejects)
         if source_line.fault
     ] == []

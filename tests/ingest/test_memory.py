@@ -16,11 +16,13 @@ PREPARATION = """
 from pathlib import Path
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.ingest import prepare, rejects, seen_ids, summary
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.sources import files
 spec = IndexSpec("model", "fingerprint", 384, "int8", "turn", "6/1")
 rejected = rejects.Rejects(Path("rejected"))
 ids = seen_ids.SeenIds()
-preparation = prepare.Preparation(spec, lambda ids: {}, rejected, ids, summary.Summary())
+counts, options = summary.Summary(), IngestOptions("calls")
+preparation = prepare.Preparation(spec, lambda ids: {}, rejected, ids, counts, options)
 print(sum(len(block) for block in preparation.blocks(files.read(["big.jsonl"]), 64)))
 """
 COMMAND = """

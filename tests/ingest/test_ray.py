@@ -25,8 +25,8 @@ from hybrid_search.cluster.actors import AHEAD, RETRIES
 from hybrid_search.encoder import SHIPPED, Encoder
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError, WorkerError
 from hybrid_search.ingest.encode import LocalExecutor
+from hybrid_search.ingest.executors import Executor
 from hybrid_search.ingest.executors import ray as ray_executor
-from hybrid_search.ingest.executors.base import Executor
 from hybrid_search.ingest.executors.ray import RayExecutor
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest

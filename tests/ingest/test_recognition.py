@@ -125,14 +125,11 @@ def test_the_case_of_a_header_and_blanks_in_it_do_not_matter() -> None:
     assert read_documents(source) == [{"id": "t-1", "text": "A late parcel", "Agent": "Ali"}]
 
 
-def test_columns_of_one_name_or_none_are_numbered_and_said(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_columns_of_one_name_or_none_are_numbered() -> None:
     source = write("id,text,note,note,\na,hello,one,two,three\n", "t.csv")
     assert read_documents(source) == [
         {"id": "a", "text": "hello", "note": "one", "note_2": "two", "column_5": "three"}
     ]
-    assert "columns 3 and 4 of the table have the same name" in capsys.readouterr().err
 
 
 def test_rows_of_empty_cells_and_empty_cells_behind_a_row_are_no_fault() -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from hybrid_search.backends import open_backend
+from hybrid_search.ingest import rejects as rejected
 from hybrid_search.ingest.rejects import Rejects
-from hybrid_search.ingest.sources import rejected
 from hybrid_search.ingest.types import SourceLine
 from tests.helpers.cli import CommandResult
 from tests.helpers.ingest_process import POISON, start_ingest
@@ -138,8 +138,8 @@ def reread_entries(*raw_entries: dict[str, Any] | bytes) -> list[SourceLine]:
             for entry in raw_entries
         )
     )
-    rejected.check(REJECTS)
-    return list(rejected.read(REJECTS))
+    rejected.check_retried(REJECTS)
+    return list(rejected.read_retried(REJECTS))
 
 
 def test_what_was_no_whole_line_keeps_its_reason() -> None:
@@ -155,7 +155,7 @@ def test_what_was_no_whole_line_keeps_its_reason() -> None:
     )
     rejects.add(SourceLine("a.jsonl", 9, b'{"id"\n'), "not JSON")
     rejects.close()
-    lines = list(rejected.read(REJECTS))
+    lines = list(rejected.read_retried(REJECTS))
     assert [(line.number, line.fault) for line in lines] == [
         (7, "the source cannot be read on after line 6: cut off"),
         (8, "the line is over 9 bytes long"),

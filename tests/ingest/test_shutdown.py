@@ -16,7 +16,8 @@ import pytest
 
 from hybrid_search.backends import open_backend
 from hybrid_search.errors import IndexMissingError
-from hybrid_search.ingest.shutdown import read_until_stopped, stop_on_signals
+from hybrid_search.ingest.prefetch import read_until_stopped
+from hybrid_search.ingest.run import stop_on_signals
 from tests.helpers.ingest_process import start_ingest
 
 pytestmark = pytest.mark.faults

@@ -23,7 +23,6 @@ from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.errors import IndexMissingError, ModelError, UsageError
 from hybrid_search.maintenance.verify import Verification, verify
-from hybrid_search.maintenance.verify.reencode import EvenSample
 from hybrid_search.maintenance.verify.repair import repair_index
 from hybrid_search.maintenance.verify.report import EXACT, INT8
 from hybrid_search.text import word_codes
@@ -365,18 +364,6 @@ def test_a_missing_index_and_a_sample_under_0_are_errors(store: EmbeddedBackend)
         verify(store, TinyEncoder(), "other")
     with pytest.raises(UsageError, match="-1"):
         verify_store(store, -1)
-
-
-@pytest.mark.parametrize(
-    ("count", "length", "expected"),
-    [(3, 2, [0, 1]), (3, 3, [0, 1, 2]), (2, 100, [0, 64]), (0, 9, []), (5, 10, [0, 2, 4, 6, 8])],
-)
-def test_a_sample_is_spread_evenly(count: int, length: int, expected: list[int]) -> None:
-    """Of 100 every 32nd would be four (0, 32, 64, 96), so every 64th is left: 0, 64."""
-    spread = EvenSample[int](count)
-    for number in range(length):
-        spread.add(number)
-    assert spread.select() == expected
 
 
 def test_the_sample_is_of_the_whole_index(store: EmbeddedBackend) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from hybrid_search.cluster.actors import Actors
@@ -17,7 +16,7 @@ from hybrid_search.encoder.base import Encoder, EncoderInfo
 from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import ModelError
 from hybrid_search.ingest.encode import encode_or_isolate
-from hybrid_search.ingest.executors.base import T
+from hybrid_search.ingest.executors import T
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import EncodingOrError
 from hybrid_search.text.span_prior import SpanPrior
@@ -28,11 +27,7 @@ THREADS = 1
 
 
 class Worker:
-    """The encoder in an actor.
-
-    The first call loads the model, so a loading error is raised by a call. A restarted actor loads
-    it again.
-    """
+    """The encoder in an actor, loaded at the first call, so that a call raises errors of it."""
 
     def __init__(self, folder: Path, device: str, precision: str, dimension: int | None) -> None:
         self._encoder_arguments = folder, device, THREADS, precision
@@ -58,11 +53,9 @@ class Worker:
 
 
 class RayExecutor:
-    """An `Executor` of `workers` actors on a Ray cluster.
+    """An `Executor` of `workers` actors on the Ray cluster in ``RAY_ADDRESS``, else a local one.
 
-    The cluster is the one in ``RAY_ADDRESS``, else a local one, which is started if necessary.
-    `folder` is the model folder on every node. Use it in a ``with`` block, which frees the workers'
-    resources. Errors of `Actors` and of loading the model propagate.
+    `folder` is the model folder on every node. A ``with`` block frees the workers' resources.
     """
 
     def __init__(
@@ -79,18 +72,22 @@ class RayExecutor:
         self._folder = folder
         self._actors = Actors(Worker, make_arguments, device, workers)
         try:
-            self.info: EncoderInfo = _require_same_info(self._actors.call_all("info"))
+            infos = self._actors.call_all("info")
+            different = [info for info in infos if info != infos[0]]
+            if different:
+                raise ModelError(
+                    f"the Ray workers have different models, {infos[0]} and {different[0]}: "
+                    "give all nodes the same folder and device"
+                )
         except BaseException:
             self._actors.close()
             raise
+        self.info: EncoderInfo = infos[0]
 
     def run(
         self, jobs: Iterator[tuple[T, Sequence[str]]], summary: Summary
     ) -> Iterator[tuple[T, list[EncodingOrError]]]:
-        """Yield each job with the results of its texts, see `Executor.run`.
-
-        The vectors are read-only, as they are not copied.
-        """
+        """See `Executor.run`; the vectors are read-only, as they are not copied."""
         for job, (results, seconds) in self._actors.map("encode", jobs):
             summary.stages["encode"] += seconds
             yield job, results
@@ -106,25 +103,5 @@ class RayExecutor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._actors.close()
-
-
-def _require_same_info(infos: Sequence[EncoderInfo]) -> EncoderInfo:
-    """Return the info that all workers share.
-
-    Raises:
-        ModelError: If two workers run different models, whose vectors cannot be compared.
-    """
-    for info in infos:
-        if info != infos[0]:
-            raise ModelError(
-                f"the Ray workers have different models, {infos[0]} and {info}: "
-                "give all nodes the same folder and device"
-            )
-    return infos[0]

@@ -7,30 +7,32 @@ from __future__ import annotations
 
 import codecs
 import glob
-import io
 import zlib
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from hybrid_search.errors import InputError, UsageError
 from hybrid_search.ingest.rejects import REJECTED
 from hybrid_search.ingest.sources import csv_tables, json_texts, recognition
-from hybrid_search.ingest.sources.encodings import (
-    UTF8,
-    TextEncoding,
-    as_utf8,
-    decode_head,
-    recognise_encoding,
-)
 from hybrid_search.ingest.sources.formats import FORMATS
 from hybrid_search.ingest.sources.formats.base import Format
 from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
 from hybrid_search.ingest.sources.recognition import CSV, JSON, JSON_LINES, PARQUET
-from hybrid_search.ingest.sources.records import Record, build_record, has_speaker_lines
-from hybrid_search.ingest.sources.streams import STDIN, as_file, open_source
+from hybrid_search.ingest.sources.records import Record, build_record
+from hybrid_search.ingest.sources.streams import (
+    STDIN,
+    UTF8,
+    TextEncoding,
+    as_file,
+    as_utf8,
+    decode_head,
+    open_source,
+    recognise_encoding,
+)
 from hybrid_search.ingest.sources.tables import read_table
 from hybrid_search.ingest.sources.turn_rows import group_calls
 from hybrid_search.ingest.types import SourceLine
@@ -42,22 +44,15 @@ UNFINISHED = (".tmp", ".part")
 LEFT_ALONE = (*UNFINISHED, REJECTED)
 """File name suffixes that are skipped in folders."""
 
-FIRST_ROWS = 2
-"""Highest number of a row checked for speaker names; a table's first row may be number 2."""
-
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to read, or standard input.
-
-    Attributes:
-        path: Where it is, as named in messages.
-        id: The id of its document, if the document has none: the path within the named folder,
-            without suffix.
-    """
+    """A file to read, or standard input."""
 
     path: str
+    """Where it is, as named in messages."""
     id: str
+    """The id of a document without one: the path in the named folder, without suffix."""
 
     @property
     def name(self) -> str:
@@ -69,10 +64,22 @@ class SourceFile:
 def find(sources: Sequence[str]) -> list[SourceFile]:
     """Return the files that `sources` name: files, folders (recursively) and globs.
 
-    In folders, hidden files, unfinished files and rejects files are skipped. Raises UsageError if a
-    file does not exist, or a folder has no files.
+    In folders, hidden files, unfinished files and rejects files are skipped.
+
+    Raises:
+        UsageError: If a file does not exist, or a folder has no files.
     """
-    return [file for source in sources for file in _find_source(source)]
+    files: list[SourceFile] = []
+    for source in sources:
+        found = _find_source(source)
+        if not found and Path(source).is_dir():
+            raise UsageError(f"source {source} is a folder without files")
+        if not found and glob.has_magic(source):
+            raise UsageError(f"source {source} matches no file: check the pattern")
+        if not found:
+            raise UsageError(f"source {source} does not exist: check the name")
+        files += found
+    return files
 
 
 def _find_source(source: str) -> list[SourceFile]:
@@ -80,28 +87,23 @@ def _find_source(source: str) -> list[SourceFile]:
     if source == STDIN:
         return [SourceFile(STDIN, "stdin")]
     if path.is_dir():
-        found, missing = _find_in_folder(path, path), "is a folder without files"
-    elif path.exists():
+        return _find_in_folder(path, path)
+    if path.exists():
         return [_name_file(path, path.parent)]
-    elif glob.has_magic(source):
-        found, missing = _find_matches(path), "matches no file: check the pattern"
-    else:
-        found, missing = [], "does not exist: check the name"
-    if not found:
-        raise UsageError(f"source {source} {missing}")
-    return found
+    return _find_matches(path) if glob.has_magic(source) else []
 
 
 def _find_matches(pattern: Path) -> list[SourceFile]:
     """Return the files that match a glob, and those in folders that match."""
     fixed = next(number for number, part in enumerate(pattern.parts) if glob.has_magic(part))
     folder = Path(*pattern.parts[:fixed])
-    found: dict[str, SourceFile] = {}
+    found: dict[SourceFile, None] = {}  # in order, each once
     for match in sorted(folder.glob(str(pattern.relative_to(folder)))):
-        is_hidden = _is_hidden(match, folder)
-        files = _find_in_folder(match, folder) if match.is_dir() else [_name_file(match, folder)]
-        found |= {file.path: file for file in files if not is_hidden}
-    return list(found.values())
+        if not _is_hidden(match, folder):
+            is_folder = match.is_dir()
+            files = _find_in_folder(match, folder) if is_folder else [_name_file(match, folder)]
+            found |= dict.fromkeys(files)
+    return list(found)
 
 
 def _find_in_folder(folder: Path, named_folder: Path) -> list[SourceFile]:
@@ -117,10 +119,8 @@ def _is_hidden(path: Path, folder: Path) -> bool:
 
 
 def _name_file(path: Path, folder: Path) -> SourceFile:
-    relative = path.relative_to(folder)
-    if relative.suffix.lower() == ".gz":
-        relative = relative.with_suffix("")
-    return SourceFile(str(path), relative.with_suffix("").as_posix())
+    plain_path = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return SourceFile(str(path), plain_path.relative_to(folder).with_suffix("").as_posix())
 
 
 def check(
@@ -131,20 +131,19 @@ def check(
     Raises MissingExtraError if a source needs a package that is not installed.
 
     Raises:
-        UsageError: If a source does not exist, or is the file `rejects`, or if the format or the
-            encoding is unknown.
+        UsageError: If a source does not exist or is `rejects`, or format or encoding are unknown.
     """
     recognition.check_format(options.format)
     _named_encoding(options)
     for file in find(sources):
-        is_file = file.path != STDIN and rejects and rejects.exists()
-        if is_file and rejects and rejects.samefile(file.path):
+        is_file = file.path != STDIN
+        if is_file and rejects and rejects.exists() and rejects.samefile(file.path):
             raise UsageError(
                 f"source {file.path} is the file that refused documents are written to: "
                 "rename it, or name another with --rejects"
             )
         if PARQUET in (options.format, recognition.ENDINGS.get(Path(file.name).suffix.lower())):
-            _import_arrow_tables()
+            import hybrid_search.ingest.sources.arrow_tables  # noqa: F401 (needs an extra)
 
 
 def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[SourceLine]:
@@ -153,20 +152,15 @@ def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[Sourc
     A source that breaks off or cannot be read ends with a line whose fault says so; then the next
     source is read.
     """
-    may_split = not options.split_speakers
-    for file in find_present(sources):
+    # a file that is missing is read too, which reports the error
+    files = (_find_source(source) or [SourceFile(source, source)] for source in sources)
+    for file in chain.from_iterable(files):
         number, is_empty = 0, True
         try:
             with closing(_read_file(file, options)) as records:
                 for record in records:
                     number = record.number
                     is_empty = is_empty and not (record.fault or record.raw.strip())
-                    if may_split and number <= FIRST_ROWS and has_speaker_lines(record.raw):
-                        may_split = False
-                        logs.log_or_print(
-                            f"{file.path}: lines of the text begin with names of speakers, and "
-                            "--split-speakers makes turns of them"
-                        )
                     yield record.as_line(file.path)
             if is_empty:
                 logs.log_or_print(f"{file.path} has no document in it")
@@ -177,15 +171,6 @@ def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[Sourc
             damage = error if is_told_by_system else "it is damaged, or cut off"
             fault = f"the source cannot be read on after line {number}: {damage}"
             yield SourceLine(file.path, number + 1, b"", fault, str(error))
-
-
-def find_present(sources: Sequence[str]) -> Iterator[SourceFile]:
-    """Yield the files of `sources`; a missing file is kept, so reading it reports the error."""
-    for source in sources:
-        try:
-            yield from _find_source(source)
-        except UsageError:
-            yield SourceFile(source, source)
 
 
 def size(sources: Sequence[str]) -> int | None:
@@ -201,10 +186,14 @@ def _read_file(file: SourceFile, options: ReadOptions) -> Generator[Record, None
         text_head = decode_head(head, encoding)
         kind = recognition.recognise(text_head, file.name, options)
         if kind == PARQUET:
-            yield from _read_parquet(stream, options)
+            from hybrid_search.ingest.sources import arrow_tables
+
+            with as_file(stream) as file_of_table:
+                yield from read_table(arrow_tables.open_parquet(file_of_table), options)
             return
-        if kind in (JSON, JSON_LINES) and not encoding.is_for_json:
-            encoding = UTF8
+        is_unicode = encoding.name.startswith("utf")
+        if kind in (JSON, JSON_LINES) and encoding.is_guessed and not is_unicode:
+            encoding = UTF8  # JSON is Unicode
         if encoding.is_guessed:
             logs.log_or_print(
                 f"{file.path} is read as {encoding}, by its characters: "
@@ -212,23 +201,12 @@ def _read_file(file: SourceFile, options: ReadOptions) -> Generator[Record, None
             )
         with as_utf8(stream, encoding) as text:
             if kind == CSV:
-                with nullcontext(text) if text.seekable() else as_file(text) as table:
-                    delimiter = csv_tables.find_delimiter(text_head)
-                    yield from read_table(csv_tables.open_table(table, delimiter), options)
+                delimiter = csv_tables.find_delimiter(text_head)
+                with as_file(text) as file_of_table:
+                    table = csv_tables.open_table(file_of_table, delimiter)
+                    yield from read_table(table, options)
             else:
                 yield from _read_text(kind, file, text, options)
-
-
-def _read_parquet(stream: BinaryIO, options: ReadOptions) -> Iterator[Record]:
-    is_plain = isinstance(stream, io.BufferedReader) and stream.seekable()
-    with nullcontext(stream) if is_plain else as_file(stream) as file:
-        yield from read_table(_import_arrow_tables().open_parquet(file), options)
-
-
-def _import_arrow_tables() -> Any:
-    from hybrid_search.ingest.sources import arrow_tables
-
-    return arrow_tables
 
 
 def _read_text(

@@ -7,17 +7,17 @@ Only regular files are read; symbolic links are not followed.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.rejects import REJECTED, translate_write_errors
+from hybrid_search.ingest.rejects import REJECTED, remove_earlier
 from hybrid_search.ingest.sources.files import UNFINISHED
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.private_files import create_folder
@@ -26,10 +26,7 @@ POLL_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 IngestFile = Callable[[Path, Path], Summary]
-"""Ingests the file at the first path, writing refused documents to the second.
-
-It returns when everything is committed.
-"""
+"""Ingests and commits the file at the first path, with refused documents to the second."""
 
 
 def follow(
@@ -50,7 +47,7 @@ def follow(
     total = Summary()
     while not should_stop():
         for file in inbox.list_waiting():
-            summary = ingest(file, inbox.prepare_rejects_path(file))
+            summary = ingest(file, remove_earlier(_name_rejects(file)))
             was_interrupted = should_stop()
             stays = was_interrupted or inbox.has_changed(file)
             if stays and not was_interrupted:
@@ -75,92 +72,57 @@ class Inbox:
     """A folder into which files are moved, with subfolders ``done/`` and ``failed/``."""
 
     folder: Path
-    _states: dict[str, FileState] = field(default_factory=dict)
-    """The files seen in the last pass, by name."""
-    _known_links: set[str] = field(default_factory=set)
+    _states: dict[Path, FileState] = field(default_factory=dict)
+    """The files seen in the last pass."""
 
     def prepare(self) -> None:
-        """Create the subfolders; raise UsageError if that fails."""
-        try:
+        """Create the subfolders; UsageError is raised if that fails."""
+        with self._translate_errors("written to"):
             for name in ("done", "failed"):
                 create_folder(self.folder / name)
-        except OSError as error:
-            raise UsageError(
-                f"--follow {self.folder}: {error.strerror}. Give a folder that can be written to"
-            ) from error
 
     def list_waiting(self) -> list[Path]:
         """Return the files unchanged since the previous call, oldest first.
 
-        Hidden files, files with a suffix in `UNFINISHED`, and symbolic links are skipped; symbolic
-        links are logged once.
-
-        Raises:
-            UsageError: If the folder cannot be read.
+        Hidden files, files with a suffix in `UNFINISHED`, and symbolic links are skipped. If the
+        folder cannot be read, UsageError is raised.
         """
         earlier = self._states
+        with self._translate_errors("read"):
+            states = {path: _read_state(path) for path in self.folder.iterdir()}
+        self._states = {
+            path: state
+            for path, state in states.items()
+            if state and not path.name.startswith(".") and not path.name.endswith(UNFINISHED)
+        }
+        still = [path for path, state in self._states.items() if earlier.get(path) == state]
+        return sorted(still, key=lambda path: (self._states[path][-1], path.name))
+
+    @contextmanager
+    def _translate_errors(self, use: str) -> Iterator[None]:
         try:
-            paths = [path for path in self.folder.iterdir() if _is_finished(path)]
+            yield
         except OSError as error:
             raise UsageError(
-                f"--follow {self.folder}: {error.strerror}. Give a folder that can be read"
+                f"--follow {self.folder}: {error.strerror}. Give a folder that can be {use}"
             ) from error
-        states = {path.name: _read_state(path) for path in paths if not self._is_link(path)}
-        self._states = {name: state for name, state in states.items() if state}
-        still = [name for name, state in self._states.items() if earlier.get(name) == state]
-        return [
-            self.folder / name for name in sorted(still, key=lambda name: (self._age(name), name))
-        ]
-
-    def _age(self, name: str) -> int:
-        _, _, modified = self._states[name]
-        return modified
-
-    def _is_link(self, path: Path) -> bool:
-        """Return whether `path` is a symbolic link, which is logged once."""
-        is_link = path.is_symlink()
-        if is_link and path.name not in self._known_links:
-            self._known_links.add(path.name)
-            _log.warning(
-                "%s is a symbolic link and is left alone: move the file itself into the folder",
-                path,
-            )
-        return is_link
 
     def has_changed(self, file: Path) -> bool:
         """Return and log whether `file` exists but has changed since it was listed."""
         state = _read_state(file)
-        changed = state is not None and state != self._states.get(file.name)
+        changed = state is not None and state != self._states.get(file)
         if changed:
             _log.warning(
                 "%s changed while it was read: it is read again once it stops changing", file
             )
         return changed
 
-    def prepare_rejects_path(self, file: Path) -> Path:
-        """Return the path for refused documents while `file` is read.
-
-        A file left there by an earlier run is removed.
-        """
-        path = self.folder / f".{file.name}{REJECTED}"
-        with translate_write_errors(path):
-            path.unlink(missing_ok=True)
-        return path
-
     def move_ingested(self, file: Path, *, failed: bool) -> Path:
-        """Move `file` into ``done/`` or ``failed/``, after moving its refused documents.
-
-        Returns:
-            The new path of the file.
-
-        Raises:
-            UsageError: If it cannot be moved.
-        """
-        rejects = self.folder / f".{file.name}{REJECTED}"
+        """Move `file` and its refused documents; return its path in ``done/`` or ``failed/``."""
         destination = _find_free_path(self.folder / ("failed" if failed else "done"), file.name)
         try:
             if failed:
-                rejects.replace(f"{destination}{REJECTED}")
+                _name_rejects(file).replace(f"{destination}{REJECTED}")
             file.replace(destination)
         except FileNotFoundError:
             _log.warning(
@@ -173,8 +135,9 @@ class Inbox:
         return destination
 
 
-def _is_finished(path: Path) -> bool:
-    return not path.name.startswith(".") and not path.name.endswith(UNFINISHED)
+def _name_rejects(file: Path) -> Path:
+    """Return the path for refused documents while `file` is read."""
+    return file.with_name(f".{file.name}{REJECTED}")
 
 
 def _read_state(file: Path) -> FileState | None:
@@ -189,9 +152,10 @@ def _read_state(file: Path) -> FileState | None:
 
 def _find_free_path(folder: Path, name: str) -> Path:
     """Return a new path in `folder`: ``calls-2.jsonl`` for the second ``calls.jsonl``."""
+    path = folder / name
     stem, dot, extension = name.partition(".")
-    names = itertools.chain(
-        [name], (f"{stem}-{number}{dot}{extension}" for number in itertools.count(2))
-    )
-    paths = (folder / candidate for candidate in names)
-    return next(path for path in paths if not os.path.lexists(path))
+    number = 1
+    while os.path.lexists(path):
+        number += 1
+        path = folder / f"{stem}-{number}{dot}{extension}"
+    return path

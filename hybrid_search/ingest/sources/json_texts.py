@@ -11,9 +11,7 @@ from hybrid_search.ingest.sources.records import Record
 from hybrid_search.ingest.sources.streams import as_text
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A longer line cannot be a document, and is not read into memory: a text has at most 10 MB, and
-JSON needs at most six bytes for one of them. An object over several lines has as many characters.
-"""
+"""A longer line or object cannot be a document: JSON needs six bytes at most for each of 10 MB."""
 CHUNK = 256 * 1024
 """Characters read at first; doubled each time that an object is incomplete."""
 EXCERPT = 1000

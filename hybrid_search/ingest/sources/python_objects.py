@@ -33,13 +33,11 @@ class ArrowStream(Protocol):
 def read_objects(documents: Any, options: ReadOptions) -> Iterator[SourceLine]:
     """Return documents as source lines.
 
-    Args:
-        documents: An iterable of dicts, a data frame of pandas, or an object with
-            ``__arrow_c_stream__``, such as an Arrow table or a polars data frame.
-        options: How to read them.
+    They are an iterable of dicts, a data frame of pandas, or an object with ``__arrow_c_stream__``,
+    such as an Arrow table or a polars data frame.
 
     Raises:
-        UsageError: If `documents` is something else, or a table without id and text, or one with
+        UsageError: If they are something else, or a table without id and text, or one with
             repeated ids.
     """
     if isinstance(documents, (str, bytes, Path, Mapping)):  # iterable, but not of documents
@@ -48,8 +46,14 @@ def read_objects(documents: Any, options: ReadOptions) -> Iterator[SourceLine]:
             "A file of JSON lines is read by `map(json.loads, open(path))`, and any file by "
             "`hybrid-search ingest`; a single document goes into a list"
         )
-    table = _as_table(documents)
-    if table is None and not isinstance(documents, Iterable):
+    table: Table | None = None
+    if hasattr(documents, "iloc") and hasattr(documents, "columns"):
+        table = _as_frame_table(documents)
+    elif hasattr(documents, "__arrow_c_stream__"):
+        from hybrid_search.ingest.sources import arrow_tables
+
+        table = arrow_tables.as_table(documents)
+    elif not isinstance(documents, Iterable):
         raise UsageError(
             f"documents are a {type(documents).__name__}: give a list of dicts, a data frame, or a "
             "table of Arrow"
@@ -64,30 +68,16 @@ def read_objects(documents: Any, options: ReadOptions) -> Iterator[SourceLine]:
 def put_in_python(message: str) -> str:
     """Replace command line options in a message with Python arguments."""
     message = message.replace("--rows turn", 'rows="turn"')
-    message = re.sub(r"--columns (?:([\"'])([^\"']*=.*?)\1|(\S+=[^\s;]+))", _list_columns, message)
+
+    def list_columns(option: re.Match[str]) -> str:
+        return f"columns={dict(parse_columns(option[2] or option[3]))}"
+
+    message = re.sub(r"--columns (?:([\"'])([^\"']*=.*?)\1|(\S+=[^\s;]+))", list_columns, message)
     return message.replace("--columns", "columns=")
 
 
-def _list_columns(option: re.Match[str]) -> str:
-    return f"columns={dict(parse_columns(option[2] or option[3]))}"
-
-
-def _as_table(documents: Any) -> Table | None:
-    if hasattr(documents, "iloc") and hasattr(documents, "columns"):
-        return _as_frame_table(documents)
-    if hasattr(documents, "__arrow_c_stream__"):
-        from hybrid_search.ingest.sources import arrow_tables
-
-        return arrow_tables.as_table(documents)
-    return None
-
-
 def _as_frame_table(frame: Any) -> Table:
-    """Return a pandas data frame as a table; a named index counts as a column.
-
-    Raises:
-        UsageError: If two columns have the same name.
-    """
+    """Return a pandas data frame as a table; a named index counts as a column."""
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     header = [str(name) for name in frame.columns]

@@ -38,21 +38,16 @@ def parse_columns(text: str) -> Columns:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How sources are read.
-
-    Attributes:
-        columns: The columns or dotted keys for the keys of a document.
-        rows: ``turn`` makes a call of all rows with the same id.
-        format: The format of all sources; None to recognise each by its content.
-        encoding: The encoding of all sources; None to detect each.
-        split_speakers: Whether lines such as "Agent: ..." of a text become turns.
-    """
+    """How sources are read."""
 
     columns: Columns = field(default_factory=dict)
     rows: Rows = "document"
     format: str | None = None
+    """The format of all sources; None to recognise each by its content."""
     encoding: str | None = None
+    """The encoding of all sources; None to detect each."""
     split_speakers: bool = False
+    """Whether lines such as "Agent: ..." of a text become turns."""
 
     def __post_init__(self) -> None:
         """Raise UsageError if a value is not one of the allowed ones."""

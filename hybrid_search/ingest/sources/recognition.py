@@ -46,13 +46,9 @@ def is_enough(head: bytes) -> bool:
 def recognise(head: bytes, name: str, options: ReadOptions) -> str:
     """Return the kind of a source: one of `list_formats`.
 
+    `head` are its first bytes, in UTF-8 if it is text, and `name` is its file name without ``.gz``.
     If the options name columns that the source has, it is JSON or a table, and not a format with
     the same keys.
-
-    Args:
-        head: Its first bytes, in UTF-8 if it is text.
-        name: Its file name, without ``.gz``.
-        options: How to read sources.
 
     Raises:
         InputError: If no reader supports it.
@@ -62,25 +58,25 @@ def recognise(head: bytes, name: str, options: ReadOptions) -> str:
     ending = Path(name).suffix.lower()
     if head.startswith(PARQUET_MARK) or ENDINGS.get(ending) == PARQUET:
         return PARQUET
-    own_keys = (_recognise_json(head) or _recognise_table(head, ending)) if head else None
+    own_keys = _recognise_json(head)
+    is_named_table = ENDINGS.get(ending) == CSV and bool(head)
+    if own_keys is None and (is_named_table or csv_tables.looks_like_table(head)):
+        own_keys = CSV
     if own_keys and options.columns:
         return own_keys
     by_content = "" if own_keys else name  # what JSON or a table is called tells less than it
     known_formats = (known.name for known in FORMATS if known.recognise(head, by_content))
-    by_format = next(known_formats, None)
-    kind = by_format or own_keys or ENDINGS.get(ending)
-    if kind:
+    if kind := next(known_formats, None) or own_keys or ENDINGS.get(ending):
         return kind
     if not head.strip():
         return JSON_LINES  # without a line
-    raise InputError(_describe_unknown(head))
-
-
-def _describe_unknown(head: bytes) -> str:
     if head.startswith(ZIP_MARK):
-        return "a ZIP file or an Excel workbook: unpack it, or save its sheet as CSV"
-    kind = "a binary file" if b"\0" in head else "a text"
-    return f"{kind} of no format that is known: --format names one of {', '.join(list_formats())}"
+        raise InputError("a ZIP file or an Excel workbook: unpack it, or save its sheet as CSV")
+    kind_of_file = "a binary file" if b"\0" in head else "a text"
+    known_names = ", ".join(list_formats())
+    raise InputError(
+        f"{kind_of_file} of no format that is known: --format names one of {known_names}"
+    )
 
 
 def _recognise_json(head: bytes) -> str | None:
@@ -88,17 +84,13 @@ def _recognise_json(head: bytes) -> str | None:
     if not lines or not lines[0].lstrip().startswith((b"{", b"[")):
         return None
     if lines[0].lstrip().startswith(b"["):
-        return JSON if _opens_list(lines) else None
+        # a list, rather than a text such as "[agent] Hello"
+        inner = b"".join(lines[:2]).lstrip()[1:].lstrip()
+        return JSON if inner[:1] in (b"{", b"[", b"]", b'"', b"") else None
     if b"\n" not in head.strip():
         return JSON if b"\r" in head.strip() else JSON_LINES
     is_line = _is_json(lines[0]) or lines[1].startswith(b"{")
     return JSON_LINES if is_line else JSON
-
-
-def _opens_list(lines: list[bytes]) -> bool:
-    """Return whether a JSON list starts here, rather than a text such as "[agent] Hello"."""
-    inner = b"".join(lines[:2]).lstrip()[1:].lstrip()
-    return inner[:1] in (b"{", b"[", b"]", b'"', b"")
 
 
 def _is_json(line: bytes) -> bool:
@@ -107,8 +99,3 @@ def _is_json(line: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _recognise_table(head: bytes, ending: str) -> str | None:
-    is_named_so = ENDINGS.get(ending) == CSV
-    return CSV if is_named_so or csv_tables.looks_like_table(head) else None

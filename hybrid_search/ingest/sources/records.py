@@ -16,7 +16,7 @@ import numpy as np
 
 from hybrid_search.errors import InputError, show_value
 from hybrid_search.ingest.column_names import propose_columns
-from hybrid_search.ingest.document_parser import build_object
+from hybrid_search.ingest.document_parser import load_object
 from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.values import read_instant
@@ -27,19 +27,15 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row of a table or an object of JSON, numbered from 1.
-
-    Attributes:
-        number: Its row, line or place in the source.
-        raw: The JSON of an object or document, or the source text of anything else.
-        fields: Its keys and values; None if only `raw` has them.
-        fault: Why it could not be read, without a word of its text.
-    """
+    """A row of a table or an object of JSON, numbered from 1."""
 
     number: int
     raw: bytes = b""
+    """The JSON of an object or document, or the source text of anything else."""
     fields: Fields | None = None
+    """Its keys and values; None if only `raw` has them."""
     fault: str | None = None
+    """Why it could not be read, without a word of its text."""
 
     def as_line(self, source: str) -> SourceLine:
         """Return the line of `source` with this record, which has a document or a fault."""
@@ -55,15 +51,12 @@ TURN_KEYS = ("speaker", "start", "end", "start_ms", "end_ms")
 SINCE_1970 = 10**10
 """A larger time of a turn, in milliseconds, counts from 1970; this limit is 115 days."""
 
-_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)")
+_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
 _MILLISECONDS = re.compile(r"(?:(?i:_ms)|[a-z]Ms|(?i:milli\w*))$")
 
 
 def build_record(record: Record, options: ReadOptions) -> Record:
-    """Return a record with the JSON of a document, or with a fault.
-
-    What is not an object is kept, to be refused by the document parser.
-    """
+    """Return a record with the JSON of a document, a fault, or what the parser will refuse."""
     if record.fault or (options.keep_objects and record.fields is None):
         return record
     parsed = parse_record(record)
@@ -76,32 +69,18 @@ def build_record(record: Record, options: ReadOptions) -> Record:
 
 
 def build_document(fields: Fields, options: ReadOptions) -> Fields:
-    """Return the document in `fields`, with columns mapped to keys.
-
-    Raises InputError if a named column is missing or has an invalid value.
-    """
+    """Return the document in `fields`, with columns mapped to keys; InputError says what is not."""
     document = apply_columns(fields, options.columns) if options.columns else dict(fields)
-    if isinstance(document.get("turns"), str):  # a table cell
+    if "turns" in document:
         document["turns"] = _load_turns(document["turns"])
-    if options.split_speakers and (turns := _split_text(document)):
-        del document["text"]
-        document["turns"] = turns
+    text = document.get("text")
+    if options.split_speakers and isinstance(text, str) and not document.get("turns"):
+        from hybrid_search.ingest.sources.formats.text import split_speakers
+
+        if turns := split_speakers(text):
+            del document["text"]
+            document["turns"] = turns
     return document
-
-
-def has_speaker_lines(document: bytes) -> bool:
-    """Return whether the JSON of a document has a text that can be split into turns."""
-    if b"\\n" not in document or b":" not in document:
-        return False
-    return _split_text(parse_record(Record(1, document)).fields or {}) is not None
-
-
-def _split_text(fields: Fields) -> list[Fields] | None:
-    """Return the turns of a document whose text has lines such as "Agent: ...", else None."""
-    from hybrid_search.ingest.sources.formats.text import split_speakers
-
-    text = fields.get("text")
-    return split_speakers(text) if isinstance(text, str) and not fields.get("turns") else None
 
 
 def apply_columns(fields: Fields, columns: Columns) -> Fields:
@@ -109,8 +88,10 @@ def apply_columns(fields: Fields, columns: Columns) -> Fields:
 
     If a key of turns is named and the document has turns, the named text is the text of a turn;
     without turns the whole document is one turn. Other values under id, text or turns are renamed
-    to ``source_id`` and so on. Raises InputError if the id, the text or the turns are not where
-    `columns` say.
+    to ``source_id`` and so on.
+
+    Raises:
+        InputError: If the id, the text or the turns are not where `columns` say.
     """
     fields = dict(fields)
     turn_columns = {key: columns[key] for key in TURN_KEYS if key in columns}
@@ -123,11 +104,14 @@ def apply_columns(fields: Fields, columns: Columns) -> Fields:
         if key not in turn_columns
     }
     if has_turns:
-        turns = own["turns"] if "turns" in own else fields.pop("turns")
-        turns = [_apply_to_turn(turn, turn_columns) for turn in _require_list(turns)]
+        turns = _load_turns(own["turns"] if "turns" in own else fields.pop("turns"))
+        if not isinstance(turns, list):
+            raise InputError(f"turns are a {type(turns).__name__}, and not a list of objects")
+        turns = [_apply_to_turn(turn, turn_columns) for turn in turns]
         own["turns"] = count_from_first(turns) if "start" in turn_columns else turns
-    elif turn_columns:
-        own |= _wrap_in_turn(fields, own, turn_columns)
+    elif turn_columns:  # the text is that of the only turn
+        text = own.pop("text") if "text" in own else fields.pop("text", None)
+        own["turns"] = [{"text": text, **_take_turn_keys(fields, turn_columns)}]
     own |= {key: own.get(key) for key in CONTENT if own.keys() & {*CONTENT}}
     rest = {
         rename_reserved(key, own, fields): value
@@ -148,18 +132,10 @@ def _take_named(fields: Fields, key: str, column: str) -> Any:
     return value
 
 
-def _require_list(turns: Any) -> list[Any]:
-    if isinstance(turns, str):
-        turns = _load_turns(turns)
-    if not isinstance(turns, list):
-        raise InputError(f"turns are a {type(turns).__name__}, and not a list of objects")
-    return turns
-
-
-def _load_turns(text: str) -> Any:
-    """Return the turns in a table cell with JSON."""
+def _load_turns(turns: Any) -> Any:
+    """Return turns, also those in a table cell with JSON."""
     try:
-        return json.loads(text)
+        return json.loads(turns) if isinstance(turns, str) else turns
     except (ValueError, RecursionError):
         raise InputError("turns are a text, and not a list of objects in JSON") from None
 
@@ -168,22 +144,17 @@ def _apply_to_turn(turn: Any, turn_columns: Mapping[str, str]) -> Any:
     if not isinstance(turn, dict):
         return turn
     rest = dict(turn)
-    own = {key: take(rest, column) for key, column in turn_columns.items()}
-    return {**rest, **read_turn_keys(own, turn_columns)}
+    own = _take_turn_keys(rest, turn_columns)
+    return {**rest, **own}
 
 
-def _wrap_in_turn(fields: Fields, own: Fields, turn_columns: Mapping[str, str]) -> Fields:
-    """Return the text of a document as its only turn, with a speaker or times."""
-    turn = {key: take(fields, column) for key, column in turn_columns.items()}
-    text = own.pop("text") if "text" in own else fields.pop("text", None)
-    return {"turns": [{"text": text, **read_turn_keys(turn, turn_columns)}]}
+def _take_turn_keys(fields: Fields, turn_columns: Mapping[str, str]) -> Fields:
+    own = {key: take(fields, column) for key, column in turn_columns.items()}
+    return read_turn_keys(own, turn_columns)
 
 
 def read_turn_keys(turn: Mapping[str, Any], names: Mapping[str, str]) -> Fields:
-    """Return the keys of a turn without missing values, with times in milliseconds.
-
-    `names` are the columns or keys from which the values come.
-    """
+    """Return the known keys of a turn from the columns `names`, with times in milliseconds."""
     own = dict(turn)
     for key in TIMES:
         if own.get(key) is not None:
@@ -202,17 +173,17 @@ def to_milliseconds(value: Any, name: str) -> int:
     Raises:
         InputError: If it is none of these.
     """
-    instant = read_instant(value.strip()) if isinstance(value, str) else None
-    if instant is not None:
-        return instant // 1000
-    clock = _CLOCK.fullmatch(value.strip()) if isinstance(value, str) else None
-    if clock:
-        hours, minutes, seconds = clock.groups(default="0")
-        whole_minutes = int(hours) * 60 + int(minutes)
-        return round(1000 * (whole_minutes * 60 + float(seconds.replace(",", "."))))
+    if isinstance(value, str):
+        value = value.strip()
+        instant = read_instant(value)
+        if instant is not None:
+            return instant // 1000
+        value = value.replace(",", ".")
+        if clock := _CLOCK.fullmatch(value):
+            hours, minutes, seconds = map(float, clock.groups(default="0"))
+            return round(1000 * (3600 * hours + 60 * minutes + seconds))
     try:
-        number = float(value.strip().replace(",", ".") if isinstance(value, str) else value)
-        return round(number * (1 if _MILLISECONDS.search(name) else 1000))
+        return round(float(value) * (1 if _MILLISECONDS.search(name) else 1000))
     except (TypeError, ValueError, OverflowError):
         raise InputError(
             "a time is neither seconds, nor milliseconds in a column *_ms, HH:MM:SS or ISO 8601"
@@ -247,10 +218,7 @@ def rename_reserved(key: str, own: Mapping[str, Any], fields: Mapping[str, Any])
 
 def find(fields: Fields, path: str) -> Any:
     """Return the value under a dotted key, or None."""
-    value = fields.get(path)
-    first, dot, inner_path = path.partition(".")
-    inner = fields.get(first)
-    return find(inner, inner_path) if value is None and dot and isinstance(inner, dict) else value
+    return take(dict(fields), path)
 
 
 def take(fields: Fields, path: str) -> Any:
@@ -263,9 +231,8 @@ def take(fields: Fields, path: str) -> Any:
         return None
     rest = dict(inner)  # copy: the original is kept for a refusal
     value = take(rest, inner_path)
-    if rest:
-        fields[first] = rest
-    else:
+    fields[first] = rest
+    if not rest:
         del fields[first]
     return value
 
@@ -276,10 +243,7 @@ def dump(fields: Mapping[str, Any]) -> bytes:
 
 
 def clean_fields(fields: Mapping[str, Any]) -> Fields:
-    """Return `fields` as JSON values, without missing values.
-
-    Raises InputError if a value has a type without a JSON equivalent.
-    """
+    """Return `fields` as JSON values, without missing values; see `to_json_value`."""
     cleaned = ((str(key), to_json_value(value, str(key))) for key, value in fields.items())
     return {key: value for key, value in cleaned if value is not None}
 
@@ -289,14 +253,9 @@ def parse_record(record: Record) -> Record:
     if record.fault or record.fields is not None:
         return record
     try:
-        fields = json.loads(record.raw.decode("utf-8-sig"), object_pairs_hook=build_object)
+        return replace(record, fields=load_object(record.raw))
     except InputError as error:
         return replace(record, fault=str(error))
-    except (ValueError, RecursionError):
-        return replace(record, fault="not readable JSON")
-    if not isinstance(fields, dict):
-        return replace(record, fault=f"not an object: a JSON {type(fields).__name__}")
-    return replace(record, fields=fields)
 
 
 def to_json_value(value: Any, key: str) -> Any:
@@ -312,7 +271,11 @@ def to_json_value(value: Any, key: str) -> Any:
     if isinstance(value, Mapping):
         return {str(name): to_json_value(item, f"{key}.{name}") for name, item in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
-        return _list_to_json(value, key)
+        items = list(value)
+        are_pairs = all(isinstance(item, tuple) and len(item) == 2 for item in items)
+        if isinstance(value, list) and items and are_pairs:  # an Arrow map
+            return to_json_value(dict(items), key)
+        return [to_json_value(item, key) for item in items]
     if is_missing(value) or type(value) is float:
         return None if is_missing(value) else value
     if isinstance(value, (datetime, date, time)):
@@ -331,20 +294,10 @@ def to_json_value(value: Any, key: str) -> Any:
     )
 
 
-def _list_to_json(value: Any, key: str) -> Any:
-    items = list(value)
-    are_pairs = bool(items) and all(isinstance(item, tuple) and len(item) == 2 for item in items)
-    if are_pairs and isinstance(value, list):  # an Arrow map
-        return to_json_value(dict(items), key)
-    return [to_json_value(item, key) for item in items]
-
-
 def is_missing(value: Any) -> bool:
     """Return whether `value` is a missing value: None, NaN, NaT, or NA of pandas."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, (float, np.floating, Decimal)):
         return math.isnan(value)
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(value))
-    return isinstance(value, Decimal) and value.is_nan()
+    return value is None or type(value).__name__ in ("NAType", "NaTType")

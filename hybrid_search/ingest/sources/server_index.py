@@ -10,6 +10,7 @@ import logging
 from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from typing import Any, NotRequired
 from urllib.parse import quote
 
@@ -19,7 +20,7 @@ from hybrid_search.backends.server import answers
 from hybrid_search.backends.server.aliases import COMPLETE_RESULTS
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.transport.shape import OBJECT, Items, Shape, make_object
-from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
+from hybrid_search.errors import HybridSearchError, IndexMissingError, IndexStoreError, ServerError
 from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
 from hybrid_search.ingest.sources.records import CONTENT, Record, build_record, find
 from hybrid_search.ingest.sources.turn_rows import group_calls
@@ -28,9 +29,7 @@ from hybrid_search.ingest.types import SourceLine
 HIT_ID = "_id"
 
 KEEP = "30m"
-"""How long a server keeps a scroll after each page: as long as a page may take to be ingested, a
-server that is away meanwhile included.
-"""
+"""How long a server keeps a scroll after each page: as long as a page may take to be ingested."""
 PAGE = 50
 """Documents in a page. Texts may be long, and encoding them takes longer than a round trip."""
 
@@ -53,66 +52,57 @@ def read_index(
 
     `index` may also be an alias, or several names separated by commas. Without columns, the id of a
     document is its ``_id``, and its text is the field ``text``; a list there is taken as turns. All
-    other fields are metadata. Fields called id, text or turns are renamed to ``source_id`` and so
-    on, because a document has its own.
+    other fields are metadata; those called id, text or turns are renamed to ``source_id`` etc.
 
-    Close the generator, or read it to the end; until then the server keeps the point in time.
-    Raises IndexMissingError if there is no such index, ServerError if the server fails.
+    Until the generator is closed or read to the end, the server keeps the point in time. Raises
+    IndexMissingError if there is no such index, ServerError if the server fails.
     """
     named = {"id": HIT_ID, **options.columns}
     columns = named if {*CONTENT} & named.keys() else {**named, "text": "text"}
+    turns_columns = {"turns" if key == "text" else key: name for key, name in columns.items()}
+
+    def read_hit(number: int, hit: ServerHit) -> Record:
+        own_id = {HIT_ID: hit["_id"]} if columns["id"] == HIT_ID else {}
+        return Record(number, fields={**hit.get("_source", {}), **own_id})
+
     with closing(_iterate_hits(server, index)) as hits:
         if options.rows == "turn":
-            records = (_read_hit(hit, number, columns) for number, hit in enumerate(hits, 1))
+            records = map(read_hit, count(1), hits)
             for record in group_calls(records, replace(options, columns=columns)):
                 yield record.as_line(index)
             return
         for number, hit in enumerate(hits, 1):
-            record = _read_hit(hit, number, columns)
-            own = replace(options, columns=_find_turns(columns, record))
-            yield build_record(record, own).as_line(f"{hit['_index']}/{hit['_id']}")
-
-
-def _read_hit(hit: ServerHit, number: int, columns: Mapping[str, str]) -> Record:
-    fields = dict(hit.get("_source", {}))
-    if columns["id"] == HIT_ID:
-        fields[HIT_ID] = hit["_id"]
-    return Record(number, fields=fields)
-
-
-def _find_turns(columns: Mapping[str, str], record: Record) -> Mapping[str, str]:
-    """Return the columns of a document, in which a list under the name of the text is turns."""
-    if "turns" in columns or not isinstance(find(record.fields or {}, columns["text"]), list):
-        return columns
-    return {"turns" if key == "text" else key: name for key, name in columns.items()}
+            record = read_hit(number, hit)
+            text = find(record.fields or {}, columns.get("text", ""))
+            own = turns_columns if isinstance(text, list) and "turns" not in columns else columns
+            built = build_record(record, replace(options, columns=own))
+            yield built.as_line(f"{hit['_index']}/{hit['_id']}")
 
 
 def _iterate_hits(server: Server, index: str) -> Generator[ServerHit, None, None]:
     """Yield every document of `index`.
 
     Raises:
-        IndexMissingError: If there is no such index.
         IndexStoreError: If the server no longer has the scroll, or an answer of it was lost.
-        ServerError: If the server fails.
     """
     body = {"query": {"match_all": {}}, "sort": ["_doc"], "size": PAGE}
     params = {"scroll": KEEP, **COMPLETE_RESULTS}
-    path = f"/{quote(index, safe=',*')}/_search"
-    try:
-        page = server.request("POST", path, params=params, body=body, read=_PAGE.read)
-    except ServerError as error:
-        if error.status != 404:
-            raise
-        raise IndexMissingError(
-            f"there is no index {index!r} on {server} to read from: "
-            "GET /_cat/indices lists those that exist"
-        ) from error
+    missing = IndexMissingError(
+        f"there is no index {index!r} on {server} to read from: "
+        "GET /_cat/indices lists those that exist"
+    )
+    forgotten = IndexStoreError(
+        f"{server} no longer has the moment of the index that was read (the server was "
+        f"restarted, or a page took over {KEEP}): {REMEDY}"
+    )
+    page = _fetch(server, f"/{quote(index, safe=',*')}/_search", body, missing, params)
     remaining = page["hits"]["total"]["value"]
     try:
         while hits := page["hits"]["hits"]:
             remaining -= len(hits)
             yield from hits
-            page = _fetch_next(server, page["_scroll_id"])
+            scroll = {"scroll": KEEP, "scroll_id": page["_scroll_id"]}
+            page = _fetch(server, "/_search/scroll", scroll, forgotten)
     finally:
         _close(server, page["_scroll_id"])
     if remaining > 0:  # an answer that is lost on the way cannot be had again
@@ -122,17 +112,21 @@ def _iterate_hits(server: Server, index: str) -> Generator[ServerHit, None, None
         )
 
 
-def _fetch_next(server: Server, scroll_id: str) -> answers.Answer:
-    body = {"scroll": KEEP, "scroll_id": scroll_id}
+def _fetch(
+    server: Server,
+    path: str,
+    body: Mapping[str, Any],
+    not_found: HybridSearchError,
+    params: Mapping[str, Any] | None = None,
+) -> answers.Answer:
     try:
-        page: answers.Answer = server.request("POST", "/_search/scroll", body=body, read=_PAGE.read)
+        page: answers.Answer = server.request(
+            "POST", path, params=params, body=body, read=_PAGE.read
+        )
     except ServerError as error:
         if error.status != 404:
             raise
-        raise IndexStoreError(
-            f"{server} no longer has the moment of the index that was read (the server was "
-            f"restarted, or a page took over {KEEP}): {REMEDY}"
-        ) from error
+        raise not_found from error
     return page
 
 

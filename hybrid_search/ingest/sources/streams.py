@@ -1,16 +1,20 @@
-"""Byte streams of files and pipes, unpacked, with a look at their start."""
+"""Streams of files and pipes, unpacked and in UTF-8, by a look at their start."""
 
 from __future__ import annotations
 
+import codecs
 import errno
 import gzip
 import io
+import re
 import shutil
 import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
@@ -29,8 +33,7 @@ IsEnough = Callable[[bytes], bool]
 def open_source(path: str, is_enough: IsEnough) -> Iterator[tuple[bytes, BinaryIO]]:
     """Yield the first bytes of a source, and all of it as a stream; gzip is unpacked.
 
-    The stream of a file can be rewound, that of a pipe cannot. Raises OSError if the source cannot
-    be opened.
+    The stream of a file can be rewound, that of a pipe cannot.
     """
     with _open_stdin() if path == STDIN else Path(path).open("rb") as file:
         can_rewind = path != STDIN and file.seekable()
@@ -42,7 +45,10 @@ def open_source(path: str, is_enough: IsEnough) -> Iterator[tuple[bytes, BinaryI
 
 @contextmanager
 def as_file(stream: BinaryIO) -> Iterator[BinaryIO]:
-    """Yield a temporary file with all of `stream`."""
+    """Yield `stream` if it can be rewound fast, else a temporary file with all of it."""
+    if stream.seekable() and not isinstance(stream, gzip.GzipFile):
+        yield stream
+        return
     with tempfile.TemporaryFile() as file:
         shutil.copyfileobj(stream, file)
         file.seek(0)
@@ -63,16 +69,10 @@ def as_text(
 
 
 def _open_stdin() -> AbstractContextManager[BinaryIO]:
-    """Return standard input, reopened for a thread that may still wait for it at exit.
-
-    A thread that waits in Python's own reader holds a lock that the interpreter needs at exit.
-
-    Raises:
-        OSError: If it is closed.
-    """
+    """Return standard input; if it is closed, OSError is raised."""
     if sys.stdin is None:  # closed, e.g. by <&- in a shell
         raise OSError(errno.EBADF, "standard input is closed")
-    try:
+    try:  # a thread that waits in Python's own reader holds a lock that is needed at exit
         return open(sys.stdin.fileno(), "rb", closefd=False)
     except (OSError, ValueError):  # in a test, standard input is not a file
         return nullcontext(sys.stdin.buffer)
@@ -117,3 +117,96 @@ class _Replay(io.RawIOBase):
         if self._error:
             raise self._error
         return int(cast("Any", self._rest).readinto1(buffer))
+
+
+MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Byte order marks at the start of files."""
+
+WINDOWS_1252 = "cp1252"
+CANDIDATES = (
+    *(WINDOWS_1252, "cp1250", "cp1251", "cp1253", "cp1255", "cp1256", "koi8_r"),
+    *("shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
+)
+"""The encodings to guess from: those that spreadsheets write on common systems."""
+
+MAIL = b"From "
+"""The start of an mbox, whose mails declare their encodings."""
+CHUNK = 256 * 1024
+
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_DAMAGED = re.compile("[\udc80-\udcff]")
+
+
+@dataclass(frozen=True, slots=True)
+class TextEncoding:
+    """The encoding of a source, by its Python name, and whether it was guessed."""
+
+    name: str
+    is_guessed: bool = False
+
+    def __str__(self) -> str:
+        return self.name.upper().replace("CP125", "Windows-125")
+
+
+UTF8 = TextEncoding("utf-8")
+
+
+def recognise_encoding(head: bytes) -> TextEncoding:
+    """Return the encoding of a text that starts with `head`."""
+    for mark, name in MARKS.items():
+        if head.startswith(mark):
+            return TextEncoding(name)
+    little, big = head[1::2].count(0), head[0::2].count(0)
+    fewer, more = sorted((little, big))
+    if more > 0.3 * len(head) and fewer < 0.02 * len(head):  # UTF-16 without a mark
+        return TextEncoding("utf-16-le" if little > big else "utf-16-be", is_guessed=True)
+    is_utf8 = b"\0" in head or head.startswith(MAIL) or _is_utf8(head)
+    return UTF8 if is_utf8 else _guess(head)
+
+
+def _is_utf8(head: bytes) -> bool:
+    """Return whether `head` is UTF-8, except for a few damaged bytes."""
+    text = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(head)
+    damaged = len(_DAMAGED.findall(text))
+    return damaged == 0 or damaged < len(_NOT_ASCII.findall(text)) - damaged
+
+
+def _guess(head: bytes) -> TextEncoding:
+    """Return the likeliest of the single-byte and double-byte encodings.
+
+    Several often fit a short text; then the result is Windows-1252, by far the most frequent.
+    """
+    from charset_normalizer import from_bytes
+
+    matches = from_bytes(head, cp_isolation=list(CANDIDATES))
+    best = matches.best()
+    if best is None or any(match.encoding == WINDOWS_1252 for match in matches):
+        return TextEncoding(WINDOWS_1252, is_guessed=True)
+    is_same = str(best) == head.decode(WINDOWS_1252, "replace")
+    return TextEncoding(WINDOWS_1252 if is_same else best.encoding, is_guessed=True)
+
+
+def decode_head(head: bytes, encoding: TextEncoding) -> bytes:
+    """Return the start of a source in UTF-8, without a truncated character at the end."""
+    if encoding == UTF8:
+        return head
+    return codecs.getincrementaldecoder(encoding.name)("replace").decode(head).encode()
+
+
+@contextmanager
+def as_utf8(stream: BinaryIO, encoding: TextEncoding) -> Iterator[BinaryIO]:
+    """Yield a text in UTF-8 without a byte order mark; undecodable bytes become U+FFFD.
+
+    Any other encoding is copied to a temporary file.
+    """
+    if encoding == UTF8:
+        yield stream
+        return
+    with tempfile.TemporaryFile() as file, as_text(stream, "replace", encoding.name) as text:
+        file.writelines(piece.encode() for piece in iter(partial(text.read, CHUNK), ""))
+        file.seek(0)
+        yield file

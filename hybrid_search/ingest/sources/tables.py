@@ -26,14 +26,12 @@ from hybrid_search.ingest.sources.turn_rows import group_calls
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows with named columns.
-
-    `header` has the names of the columns, which are unique. `read` returns the rows in order,
-    without missing values; it can be called again.
-    """
+    """Rows with named columns."""
 
     header: Sequence[str]
+    """The names of the columns, which are unique."""
     read: Callable[[], Iterator[Record]]
+    """Returns the rows in order, without missing values; it can be called again."""
 
 
 def read_table(table: Table, options: ReadOptions) -> Iterator[Record]:
@@ -71,7 +69,7 @@ def complete_columns(columns: Columns, header: Sequence[str], rows: str = "docum
         if key not in {*of, *header} and named_so and named_so[0] not in of.values():
             of[key] = named_so[0]
     known = {*of, *header}
-    if "id" not in known or not {*CONTENT} & known:
+    if "id" not in known or known.isdisjoint(CONTENT):
         proposed = propose_for_header(header)
         remedy = f"{'say which they are, as in' if proposed == EXAMPLE else 'give'} {proposed}"
         raise InputError(
@@ -84,10 +82,11 @@ def _check_ids(table: Table, column: str) -> None:
     """Raise InputError if two different rows have the same id."""
     with closing(SeenIds()) as seen_ids:
         for record in table.read():
-            document_id = stringify_number(find(record.fields or {}, column))
+            fields = record.fields or {}
+            document_id = stringify_number(find(fields, column))
             if not isinstance(document_id, str):
                 continue
-            digest = hashlib.blake2b(dump(record.fields or {}), digest_size=16).hexdigest()
+            digest = hashlib.blake2b(dump(fields), digest_size=16).hexdigest()
             earlier = seen_ids.add(document_id, str(record.number), digest)
             if earlier and earlier.digest != digest:
                 raise InputError(

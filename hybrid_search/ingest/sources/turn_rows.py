@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from hybrid_search.errors import IndexStoreError, InputError
+from hybrid_search.errors import InputError
 from hybrid_search.ingest.document_parser import stringify_number
+from hybrid_search.ingest.seen_ids import translate_database_errors
 from hybrid_search.ingest.sources.json_texts import MAX_LINE_BYTES
 from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
 from hybrid_search.ingest.sources.records import (
@@ -27,9 +28,6 @@ from hybrid_search.text import name_lists
 
 OWN_KEYS = ("text", *TURN_KEYS)
 
-_Stored = tuple[int, str | None, bytes, str | None]
-"""Number, id of the call, the row as JSON or raw, fault."""
-
 
 def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Record]:
     """Yield the calls in the order of their first rows, each numbered by that row.
@@ -39,32 +37,24 @@ def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Rec
     turns. A row that cannot be read is yielded with its fault.
 
     All rows are written to a temporary file first, so memory holds one call at a time, of at most
-    `MAX_LINE_BYTES`.
-
-    Raises:
-        IndexStoreError: If the temporary folder is full.
+    `MAX_LINE_BYTES`. A full temporary folder raises IndexStoreError.
     """
-    try:
-        with closing(sqlite3.connect("")) as rows:  # "" is a file that SQLite deletes itself
-            rows.execute("CREATE TABLE rows (number INTEGER, call TEXT, data BLOB, fault TEXT)")
-            stored = (_store(record, options.columns) for record in records)
-            rows.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", stored)
-            rows.execute("CREATE INDEX calls ON rows (call, number)")
-            turn_columns = _find_turn_columns(rows)
-            _say_turn_columns(turn_columns)
-            for first, call, size in rows.execute(
-                "SELECT min(number) AS first, call, sum(length(data)) FROM rows "
-                "GROUP BY call, CASE WHEN call IS NULL THEN number END ORDER BY first"
-            ):
-                yield _build_record(rows, first, call, size, turn_columns)
-    except sqlite3.Error as error:
-        raise IndexStoreError(
-            f"the rows cannot be stored in the temporary folder: {error}. "
-            "Free space there, or set SQLITE_TMPDIR to another folder"
-        ) from error
+    # "" is a file that SQLite deletes itself
+    with translate_database_errors("rows"), closing(sqlite3.connect("")) as rows:
+        rows.execute("CREATE TABLE rows (number INTEGER, call TEXT, data BLOB, fault TEXT)")
+        stored = (_store(record, options.columns) for record in records)
+        rows.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", stored)
+        rows.execute("CREATE INDEX calls ON rows (call, number)")
+        turn_columns = _find_turn_columns(rows)
+        for first, call, size in rows.execute(
+            "SELECT min(number) AS first, call, sum(length(data)) FROM rows "
+            "GROUP BY call, CASE WHEN call IS NULL THEN number END ORDER BY first"
+        ):
+            yield _build_record(rows, first, call, size, turn_columns)
 
 
-def _store(record: Record, columns: Columns) -> _Stored:
+def _store(record: Record, columns: Columns) -> tuple[int, str | None, bytes, str | None]:
+    """Return the number of a row, the id of its call, its JSON or raw text, and its fault."""
     record = parse_record(record)
     if record.fields is None:
         return record.number, None, record.raw, record.fault
@@ -96,16 +86,13 @@ def _find_turn_columns(rows: sqlite3.Connection) -> frozenset[str]:
             turn_columns.update(key for key in keys if first.get(key) != fields.get(key))
         else:
             current, first = call, fields
-    return frozenset(turn_columns)
-
-
-def _say_turn_columns(turn_columns: frozenset[str]) -> None:
     if turn_columns:
         logs.log_or_print(
             "columns of the turns, as they differ within a call: "
             f"{name_lists.list_names(sorted(turn_columns))}. Conditions and facets are those of "
             "calls, and do not see them"
         )
+    return frozenset(turn_columns)
 
 
 def _build_record(
@@ -120,28 +107,20 @@ def _build_record(
         fault = f"the rows of the call have over {MAX_LINE_BYTES} bytes"
         return Record(first, dump({"id": call}), fault=fault)
     stored = rows.execute("SELECT data FROM rows WHERE call = ? ORDER BY number", (call,))
-    document = build_call(call, [json.loads(data) for (data,) in stored], turn_columns)
+    document = _build_call(call, [json.loads(data) for (data,) in stored], turn_columns)
     return Record(first, dump(document))
 
 
-def build_call(
+def _build_call(
     call: str, rows: Sequence[Mapping[str, Fields]], turn_columns: frozenset[str]
 ) -> Fields:
-    """Return the document of a call.
-
-    Args:
-        call: The id of the call.
-        rows: For each row the keys of the ``turn``, and the ``rest``.
-        turn_columns: The columns of the rest that belong to turns.
-    """
-    first = rows[0]["rest"]
-    shared = {key: value for key, value in first.items() if key not in turn_columns}
-    turns = count_from_first([_build_turn(row, shared) for row in rows])
+    """Return the document of a call; `turn_columns` of the rest of its rows belong to turns."""
+    shared = {key: value for key, value in rows[0]["rest"].items() if key not in turn_columns}
+    turns = []
+    for row in rows:
+        own = {key: value for key, value in row["rest"].items() if key not in shared}
+        turns.append({**own, **row["turn"]})
+    turns = count_from_first(turns)
     if all(isinstance(turn.get("start_ms"), (int, float)) for turn in turns):
         turns.sort(key=lambda turn: turn["start_ms"])
     return {**shared, "id": call, "turns": turns}
-
-
-def _build_turn(row: Mapping[str, Fields], shared: Fields) -> Fields:
-    own = {key: value for key, value in row["rest"].items() if key not in shared}
-    return {**own, **row["turn"]}

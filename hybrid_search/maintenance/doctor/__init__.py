@@ -1,20 +1,12 @@
 """Check all that a run needs, one by one, with a remedy for each problem.
 
-In: the settings of a run and the name of an index. Out: one `Check` after the other; an error in
-one hides no other, and nothing is changed. In reading order:
-
-    check      the result of one check, and how errors become results
-    machine    Python, distribution, packages, telemetry, ONNX Runtime, device, folder of indexes
-    model      the model folder, its fitted parts, the encoder, and whether it made an index
-    server     a server: login, version, plugins, health, privileges
-
-A new check is a generator of `Check` in one of these, with a line in `_model_checks` or
-`_store_checks` below.
+An error in one hides no other, and nothing is changed. The checks are in `machine`, `model` and
+`server`; a new one is a generator of `Check` there, with a line in `examine`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -24,8 +16,6 @@ from hybrid_search.maintenance.doctor import machine, model, server
 from hybrid_search.maintenance.doctor.check import Check, attempt, problem
 
 __all__ = ["Check", "examine"]
-
-Checks = Callable[[], Iterable[Check]]
 
 
 def examine(settings: Callable[[], Settings], index: str) -> Iterator[Check]:
@@ -39,43 +29,25 @@ def examine(settings: Callable[[], Settings], index: str) -> Iterator[Check]:
     yield from attempt("telemetry", machine.telemetry)
     yield from attempt("onnxruntime", machine.runtime)
     try:
-        resolved_settings = settings()
+        resolved = settings()
     except UsageError as error:
-        yield problem(
-            "settings", str(error), "correct the setting that it names, then run doctor again"
-        )
+        remedy = "correct the setting that it names, then run doctor again"
+        yield problem("settings", str(error), remedy)
         return
-    for name, check in (
-        *_model_checks(resolved_settings),
-        *_store_checks(resolved_settings, index),
-    ):
-        yield from (_scrub(result, resolved_settings) for result in attempt(name, check))
-
-
-def _model_checks(settings: Settings) -> Sequence[tuple[str, Checks]]:
-    return (
-        ("device", partial(machine.device, settings.device)),
-        ("model", partial(model.folder, settings)),
-        ("models", model.installed_models),
-        ("fitted parts", partial(model.fitted_parts, settings)),
-        ("encoder", partial(model.encoder, settings)),
-    )
-
-
-def _store_checks(settings: Settings, index: str) -> Sequence[tuple[str, Checks]]:
-    scheme, _, path = settings.url.partition(":")
+    scheme, _, path = resolved.url.partition(":")
+    checks: dict[str, Callable[[], Iterable[Check]]] = {
+        "device": partial(machine.device, resolved.device),
+        "model": partial(model.folder, resolved),
+        "models": model.installed_models,
+        "encoder": partial(model.encoder, resolved),
+    }
     if scheme.endswith(("http", "https")):
-        return (("server", partial(server.checks, settings, index)),)
-    if scheme == "embedded":
-        return (
-            ("store", partial(machine.store, path)),
-            ("index", partial(model.index, settings, index)),
-        )
-    return (("index", partial(model.index, settings, index)),)
-
-
-def _scrub(check: Check, settings: Settings) -> Check:
-    """Remove secrets from a result: servers and proxies sometimes echo a request."""
-    return replace(
-        check, found=settings.access.scrub(check.found), remedy=settings.access.scrub(check.remedy)
-    )
+        checks["server"] = partial(server.checks, resolved, index)
+    else:
+        if scheme == "embedded":
+            checks["store"] = partial(machine.store, path)
+        checks["index"] = partial(model.index, resolved, index)
+    scrub = resolved.access.scrub  # servers and proxies sometimes echo the secrets of a request
+    for name, run_checks in checks.items():
+        for check in attempt(name, run_checks):
+            yield replace(check, found=scrub(check.found), remedy=scrub(check.remedy))

@@ -13,10 +13,7 @@ State = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A finding, how bad it is (a `problem` stops a run), and one line that says what to do.
-
-    `found` is a key of the JSON that ``doctor --json`` prints, and keeps its name.
-    """
+    """A finding, how bad it is (a `problem` stops a run), and one line that says what to do."""
 
     name: str
     state: State
@@ -40,24 +37,14 @@ def problem(name: str, finding: str, remedy: str) -> Check:
 
 
 def attempt(name: str, run_checks: Callable[[], Iterable[Check]]) -> Iterator[Check]:
-    """Yield the results of `run_checks`; an error becomes a result and stops no other check.
-
-    A permission error is only a warning: the account may be restricted on purpose.
-    """
+    """Yield the results of `run_checks`; an error becomes a result and stops no other check."""
     try:
         yield from run_checks()
     except AccessError as error:
-        yield warning(
-            name,
-            f"this login may not see it: {error}",
-            "leave it, if this login is restricted on purpose: see the check of privileges",
-        )
+        remedy = "leave it, if this login is restricted on purpose: see the check of privileges"
+        yield warning(name, f"this login may not see it: {error}", remedy)
     except HybridSearchError as error:
         yield problem(name, str(error), "do as the message says, then run doctor again")
-    # a check that breaks on something unexpected must not hide the results of the others
-    except Exception as error:
-        yield problem(
-            name,
-            f"{type(error).__name__}: {error}",
-            "the check itself failed: look into what the message names",
-        )
+    except Exception as error:  # it must not hide the results of the others
+        remedy = "the check itself failed: look into what the message names"
+        yield problem(name, f"{type(error).__name__}: {error}", remedy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,8 +34,7 @@ def python() -> Iterator[Check]:
 
 def packages() -> Iterator[Check]:
     """List the versions of the packages that matter, as a report of a fault needs them."""
-    versions = ((name, _version(name)) for name in (DISTRIBUTION, *PACKAGES))
-    yield ok("packages", ", ".join(f"{name} {version}" for name, version in versions if version))
+    yield ok("packages", ", ".join(_list_installed((DISTRIBUTION, *PACKAGES))))
 
 
 def distribution() -> Iterator[Check]:
@@ -62,87 +61,69 @@ def distribution() -> Iterator[Check]:
 
 def telemetry() -> Iterator[Check]:
     """Check that no library reports its use to its makers."""
-    reporting = reporting_libraries()
-    yield (
-        warning(
-            "telemetry",
-            f"may be sent to the makers of {' and '.join(reporting)}",
-            f"set {' and '.join(reporting.values())} before the process starts",
-        )
-        if reporting
-        else ok("telemetry", "off: nothing is sent to the makers of ONNX Runtime and Ray")
-    )
+    if reporting := reporting_libraries():
+        finding = f"may be sent to the makers of {' and '.join(reporting)}"
+        remedy = f"set {' and '.join(reporting.values())} before the process starts"
+        yield warning("telemetry", finding, remedy)
+    else:
+        yield ok("telemetry", "off: nothing is sent to the makers of ONNX Runtime and Ray")
 
 
 def runtime() -> Iterator[Check]:
     """Check that exactly one package of ONNX Runtime is installed."""
-    installed = [
-        f"{name} {package_version}" for name in RUNTIMES if (package_version := _version(name))
-    ]
+    installed, name = _list_installed(RUNTIMES), "onnxruntime"
+    cpu, gpu = install_command("cpu"), install_command("gpu")
     if len(installed) > 1:
-        yield problem(
-            "onnxruntime",
-            f"{' and '.join(installed)} are both installed, and only one of them works",
-            f"pip uninstall both, then {install_command('cpu')} or {install_command('gpu')}",
-        )
+        finding = f"{' and '.join(installed)} are both installed, and only one of them works"
+        yield problem(name, finding, f"pip uninstall both, then {cpu} or {gpu}")
     elif not installed:
-        yield problem(
-            "onnxruntime",
-            "not installed",
-            f"{install_command('cpu')}, or {install_command('gpu')} on a machine with CUDA",
-        )
+        yield problem(name, "not installed", f"{cpu}, or {gpu} on a machine with CUDA")
     else:
-        yield ok("onnxruntime", f"{installed[0]}, with {', '.join(devices.list_providers())}")
+        yield ok(name, f"{installed[0]}, with {', '.join(devices.list_providers())}")
 
 
 def device(name: str) -> Iterator[Check]:
     """Check the device that the encoder would run on; it may raise DeviceError or UsageError."""
     selected = devices.Device.choose(name, devices.list_providers())
     finding = f"{name} runs on {selected.provider}"
-    idle = not selected.is_accelerated and name == "auto" and shutil.which("nvidia-smi")
-    remedy = (
-        f"{install_command('gpu')} in the place of [cpu] to use the GPU, "
-        "or set HYBRID_SEARCH_DEVICE=cpu to keep using the CPU"
-    )
-    yield (
-        warning("device", f"{finding}, although an NVIDIA driver is installed", remedy)
-        if idle
-        else ok("device", finding)
-    )
+    if not selected.is_accelerated and name == "auto" and shutil.which("nvidia-smi"):
+        yield warning(
+            "device",
+            f"{finding}, although an NVIDIA driver is installed",
+            f"{install_command('gpu')} in the place of [cpu] to use the GPU, "
+            "or set HYBRID_SEARCH_DEVICE=cpu to keep using the CPU",
+        )
+    else:
+        yield ok("device", finding)
 
 
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+def _list_installed(names: Sequence[str]) -> list[str]:
+    """Return those distributions of `names` that are installed, each with its version."""
+    installed = []
+    for name in names:
+        try:
+            installed.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return installed
 
 
 def store(path: str) -> Iterator[Check]:
     """Check that the folder can be written, and how much space is free."""
     folder = Path(path).expanduser()
-    existing_folder = next(
-        parent for parent in (folder, *folder.absolute().parents) if parent.exists()
-    )
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     try:
-        with tempfile.TemporaryFile(dir=existing_folder):
-            pass
-        free = shutil.disk_usage(existing_folder).free
+        with tempfile.TemporaryFile(dir=existing):
+            free = shutil.disk_usage(existing).free
     except OSError as error:
-        yield problem(
-            "store",
-            f"{folder}: {error.strerror}",
-            "let this user write there, or use another folder: --url embedded:PATH",
-        )
+        remedy = "let this user write there, or use another folder: --url embedded:PATH"
+        yield problem("store", f"{folder}: {error.strerror}", remedy)
         return
-    state = "can be written" if existing_folder == folder else "can be made"
+    state = "can be written" if existing == folder else "can be made"
     finding = f"{folder} {state}, {free / 1e9:,.1f} GB free"
     if free < MINIMUM_SPACE:
-        yield problem(
-            "store",
-            finding,
-            "free some space: an ingest stops when the disk is full; the same command resumes it",
-        )
+        remedy = "free space: an ingest stops when the disk is full; the same command resumes it"
+        yield problem("store", finding, remedy)
     elif free < LOW_SPACE:
         yield warning("store", finding, "free some space: 1,000 words take about 0.11 MB")
     else:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any, NotRequired
 
-from hybrid_search import backends
 from hybrid_search.backends.server import aliases
 from hybrid_search.backends.server.dialects import find_dialect
 from hybrid_search.backends.server.dialects.base import format_version
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.connection import Server, connect
-from hybrid_search.backends.server.transport.shape import (
-    ANYTHING,
-    Items,
-    Shape,
-    make_object,
-)
-from hybrid_search.backends.types import IndexInfo
+from hybrid_search.backends.server.transport.shape import ANYTHING, Items, Shape, make_object
 from hybrid_search.config import Settings
-from hybrid_search.errors import AccessError, IndexMissingError, ServerError
+from hybrid_search.errors import AccessError, ServerError
 from hybrid_search.maintenance.doctor import model
 from hybrid_search.maintenance.doctor.check import Check, attempt, ok, problem, warning
 
@@ -49,8 +43,6 @@ PRIVILEGES = Shape[dict[str, Any]](
 )
 LOGIN = Shape[dict[str, Any]](make_object(roles=NotRequired[list[str] | None]))
 
-RunChecks = Callable[[], Iterable[Check]]
-
 
 def checks(settings: Settings, index: str) -> Iterator[Check]:
     """Yield all checks of a server; only one if it does not answer or refuses the login."""
@@ -58,27 +50,19 @@ def checks(settings: Settings, index: str) -> Iterator[Check]:
     try:
         socket.create_connection((address.host, address.port), SECONDS).close()
     except OSError as error:
-        yield problem(
-            "server",
-            f"{address} does not answer: {error}",
-            "start the server, or correct host and port of --url, or look into the network",
-        )
+        remedy = "start the server, or correct host and port of --url, or look into the network"
+        yield problem("server", f"{address} does not answer: {error}", remedy)
         return
     server = connect(address, settings.access)
-    checks_by_name: dict[str, RunChecks] = {
-        "version": lambda: _version(server),
-        "health": lambda: _health(server),
-        "privileges": lambda: _privileges(server, index, settings.access.identity),
-        "index": lambda: _index(server, settings, index),
-    }
-    try:
+    identity = settings.access.identity
+    with closing(server):
         if login_problem := _check_login(server):
             yield login_problem
             return
-        for name, run_checks in checks_by_name.items():
-            yield from attempt(name, run_checks)
-    finally:
-        server.close()
+        yield from attempt("version", lambda: _version(server))
+        yield from attempt("health", lambda: _health(server))
+        yield from attempt("privileges", lambda: _privileges(server, index, identity))
+        yield from attempt("index", lambda: model.index(settings, index))
 
 
 def _check_login(server: Server) -> Check | None:
@@ -89,38 +73,27 @@ def _check_login(server: Server) -> Check | None:
     try:
         server.request("GET", "/", read=ANYTHING.read)
     except AccessError as error:
-        return (
-            None
-            if error.status == 403
-            else problem("login", str(error), "do as the message says, then run doctor again")
-        )
+        if error.status != 403:
+            return problem("login", str(error), "do as the message says, then run doctor again")
     return None
 
 
 def _version(server: Server) -> Iterator[Check]:
     """Check the server's version; reading it raises `ServerError` if it is too old."""
     dialect = find_dialect(server.engine)
-    finding = f"{server} is {dialect.title} {format_version(server.version)}"
-    yield ok("version", finding)
+    yield ok("version", f"{server} is {dialect.title} {format_version(server.version)}")
     if dialect.knn_plugin:
         yield from attempt("plugins", lambda: _plugins(server, dialect.knn_plugin))
 
 
 def _plugins(server: Server, needed: str) -> Iterator[Check]:
-    rows = server.request(
-        "GET",
-        "/_cat/plugins",
-        params={"format": "json", "h": "component"},
-        read=PLUGINS.read,
-    )
-    if needed not in {row["component"] for row in rows}:
-        yield problem(
-            "plugins",
-            f"{needed} is not installed",
-            "install it: without it the server cannot search vectors",
-        )
-    else:
+    params = {"format": "json", "h": "component"}
+    rows = server.request("GET", "/_cat/plugins", params=params, read=PLUGINS.read)
+    if needed in {row["component"] for row in rows}:
         yield ok("plugins", f"{needed} is installed")
+    else:
+        remedy = "install it: without it the server cannot search vectors"
+        yield problem("plugins", f"{needed} is not installed", remedy)
 
 
 def _health(server: Server) -> Iterator[Check]:
@@ -128,38 +101,13 @@ def _health(server: Server) -> Iterator[Check]:
     nodes, unassigned = health["number_of_data_nodes"], health["unassigned_shards"]
     finding = f"{health['status']}, {nodes} data nodes, {unassigned} unassigned shards"
     if health["status"] == "red":
-        yield problem(
-            "health",
-            finding,
-            "start the missing nodes: what the unassigned shards hold cannot be searched",
-        )
+        remedy = "start the missing nodes: what the unassigned shards hold cannot be searched"
+        yield problem("health", finding, remedy)
     elif health["status"] == "yellow":
-        yield warning(
-            "health",
-            finding,
-            "add a node, or set replicas to 0: some replicas have no node",
-        )
+        remedy = "add a node, or set replicas to 0: some replicas have no node"
+        yield warning("health", finding, remedy)
     else:
         yield ok("health", finding)
-
-
-def _index(server: Server, settings: Settings, index: str) -> Iterator[Check]:
-    """Check that this model made the index, and count what is in it."""
-    try:
-        aliases.find_index(server, index)
-    except IndexMissingError as error:
-        yield warning(
-            "index",
-            str(error),
-            f"run hybrid-search setup --index {index}, or the first ingest, to make it",
-        )
-        return
-    backend = backends.open_backend(settings.url, settings.access)
-    try:
-        info: IndexInfo = backend.describe_index(index)
-    finally:
-        backend.close()
-    yield model.check_index_model(settings, index, info)
 
 
 def _privileges(server: Server, index: str, identity: str) -> Iterator[Check]:
@@ -182,10 +130,9 @@ def _query_privileges(server: Server, index: str, identity: str) -> Iterator[Che
     response = server.request(
         "POST", "/_security/user/_has_privileges", body=body, read=PRIVILEGES.read
     )
-    index_privileges = {name: response["index"].get(name, {}) for name in names}
 
     def list_lacking(privileges: Sequence[str], *places: str) -> list[str]:
-        granted = [index_privileges[place] for place in places]
+        granted = [response["index"].get(place, {}) for place in places]
         return [name for name in privileges if not all(item.get(name) for item in granted)]
 
     lacking = {
@@ -207,29 +154,17 @@ def _query_privileges(server: Server, index: str, identity: str) -> Iterator[Che
 
 
 def _try_search(server: Server, index: str, identity: str) -> Iterator[Check]:
-    """Check on OpenSearch, by searching, that the login may search.
-
-    OpenSearch says who a login is, but not what it may do; trying to write would change the index.
-
-    Yields:
-        One check.
-
-    Raises:
-        ServerError: If the search fails for another reason than a missing index.
-    """
+    """Check by a search: OpenSearch says who a login is, but not what it may do."""
     response = server.request("GET", "/_plugins/_security/authinfo", read=LOGIN.read)
-    roles = ", ".join(response.get("roles") or ()) or "no roles"
+    login = f"{identity} ({', '.join(response.get('roles') or ()) or 'no roles'})"
     try:
         aliases.search(server, index, {"size": 0})
     except AccessError as error:
-        yield problem("privileges", f"{identity} ({roles}) may not search {index!r}: {error}", PAGE)
+        yield problem("privileges", f"{login} may not search {index!r}: {error}", PAGE)
     except ServerError as error:
         if error.status != 404:
             raise
-        yield warning(
-            "privileges",
-            f"{identity} ({roles}): there is no index {index!r} to try to search",
-            PAGE,
-        )
+        finding = f"{login}: there is no index {index!r} to try to search"
+        yield warning("privileges", finding, PAGE)
     else:
-        yield ok("privileges", f"{identity} ({roles}) may search {index!r}; writing was not tried")
+        yield ok("privileges", f"{login} may search {index!r}; writing was not tried")

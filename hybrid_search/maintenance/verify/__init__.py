@@ -1,20 +1,15 @@
 """Check that an index is complete and undamaged, and that its model still gives what is stored.
 
-In: a backend, an encoder, and the name of an index. Out: a `Verification`. Every passage is listed
-and counted; a sample of the documents is encoded again and compared. Nothing is changed, unless a
-repair is asked for. In reading order:
-
-    completeness    faults that the list of a document's passages shows
-    reencode        an even sample; a document put together from its passages, and compared
-    repair          documents encoded again from their stored text
-    report          the findings, their remedies, and how far two encodings may differ
-
-A new kind of fault is a `Fault` in completeness (from the list alone) or in reencode.
+`completeness` finds the faults that the list of a document's passages shows, `reencode` puts a
+document together and compares it, `repair` encodes documents again from their stored text, and
+`report` has the findings and their remedies. A new kind of fault is a `Fault` in the first two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+import numpy as np
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import IndexSpec, ListedPassage, check_spec
@@ -22,7 +17,7 @@ from hybrid_search.config import DEFAULT_SAMPLE
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.maintenance.verify.completeness import find_faults, group_by_document
-from hybrid_search.maintenance.verify.reencode import EvenSample, compare_document
+from hybrid_search.maintenance.verify.reencode import compare_document
 from hybrid_search.maintenance.verify.repair import is_mendable, repair_index
 from hybrid_search.maintenance.verify.report import Verification
 
@@ -40,8 +35,8 @@ def verify(
 ) -> Verification:
     """Check every passage of an index, and encode a sample of its documents again.
 
-    The sample is spread evenly over the index. A missing index raises IndexMissingError, an index
-    of another model ModelError.
+    The sample is drawn at random, for the same index the same one. A missing index raises
+    IndexMissingError, an index of another model ModelError.
 
     Args:
         backend: Where the index is.
@@ -59,24 +54,28 @@ def verify(
         UsageError: If `sample` is negative.
     """
     if sample < 0:
-        raise UsageError(
-            f"sample is {sample}: it must be 0 or more, the number of documents to encode again"
-        )
+        raise UsageError(f"sample is {sample}: give a number of documents, 0 for none")
     spec, _ = backend.read_head(index)
     check_spec(index, spec, IndexSpec.from_encoder(encoder.info, spec.policy, spec.codes))
     verification = Verification(index, spec.precision, encoder.info.precision)
     if repair:
         verification.repaired_documents = repair_index(backend, encoder, index, spec)
-    even_sample = EvenSample[Sequence[ListedPassage]](sample)
+    sampled: list[Sequence[ListedPassage]] = []
+    sound_documents, random = 0, np.random.default_rng(0)
     for rows in group_by_document(backend.iterate_passages(index, full=full or repair)):
         faults = list(find_faults(rows, spec))
-        is_sound, mendable = not faults, not repair and is_mendable(faults)
+        mendable = not repair and is_mendable(faults)
         for row, fault in faults:
             verification.add(row.document_id, row.ordinal, fault, is_mendable=mendable)
         verification.passages += len(rows)
         verification.documents += 1 if rows[0].document_id else 0
-        if is_sound:  # the others must be ingested again in any case
-            even_sample.add(rows)
-    for rows in even_sample.select():
+        if faults:  # it must be ingested again in any case
+            continue
+        sound_documents += 1
+        if len(sampled) < sample:
+            sampled.append(rows)
+        elif (place := random.integers(sound_documents)) < sample:
+            sampled[place] = rows  # so that each document is as likely as any other
+    for rows in sampled:
         compare_document(backend, encoder, index, rows, verification)
     return verification

@@ -24,67 +24,33 @@ def find_faults(
 ) -> Iterator[tuple[ListedPassage, Fault]]:
     """Yield each fault of one document with its passage; a missing passage gets a made-up row."""
     yield from ((row, fault) for row in rows for fault in row.faults)
-    if rows[0].document_id:
-        current = _current_version(rows)
-        yield from _find_orphans(rows, current)
-        yield from _find_missing(rows, current)
-        if current.source_hash != rehash_source(current.source_hash, spec):
-            yield (
-                current,
-                Fault(
-                    "version",
-                    "it was written by another model, policy or way of cutting passages "
-                    "than the index has now",
-                ),
-            )
-
-
-def _current_version(rows: Sequence[ListedPassage]) -> ListedPassage:
-    """Return a passage of the current version: the first passage, which every version has."""
-    return min(rows, key=lambda row: row.ordinal)
-
-
-def _find_orphans(
-    rows: Sequence[ListedPassage], current: ListedPassage
-) -> Iterator[tuple[ListedPassage, Fault]]:
-    """Yield passages of another version, beyond the last one, or stored twice."""
+    if not rows[0].document_id:
+        return
+    first = min(rows, key=lambda row: row.ordinal)  # every version has a first passage
     counts: Counter[int] = Counter()
     for row in rows:
         counts[row.ordinal] += 1
-        if (row.source_hash, row.passages) != (current.source_hash, current.passages):
-            yield (
-                row,
-                Fault(
-                    "orphan",
-                    f"it is of version {row.source_hash:.12} with {row.passages} passages, "
-                    f"and passage {current.ordinal} is of version {current.source_hash:.12} "
-                    f"with {current.passages}",
-                ),
-            )
-        elif row.ordinal >= row.passages:
-            yield (
-                row,
-                Fault(
-                    "orphan",
-                    f"its number is {row.ordinal}, and its document has {row.passages} passages",
-                ),
-            )
-        elif counts[row.ordinal] > 1:
-            yield row, Fault("orphan", "it is stored more than once")
+        if surplus := _describe_surplus(row, first, counts[row.ordinal]):
+            yield row, Fault("orphan", surplus)
+    for ordinal in (number for number in range(first.passages) if number not in counts):
+        missing = f"it is not there, and its document has {first.passages} passages"
+        row = ListedPassage(None, first.document_id, ordinal, first.passages, first.source_hash)
+        yield row, Fault("missing", missing)
+    if first.source_hash != rehash_source(first.source_hash, spec):
+        outdated = (
+            "it was written by another model, policy or way of cutting passages than the index "
+            "has now"
+        )
+        yield first, Fault("version", outdated)
 
 
-def _find_missing(
-    rows: Sequence[ListedPassage], current: ListedPassage
-) -> Iterator[tuple[ListedPassage, Fault]]:
-    ordinals = {row.ordinal for row in rows}
-    for ordinal in range(current.passages):
-        if ordinal not in ordinals:
-            placeholder = ListedPassage(
-                None, current.document_id, ordinal, current.passages, current.source_hash
-            )
-            yield (
-                placeholder,
-                Fault(
-                    "missing", f"it is not there, and its document has {current.passages} passages"
-                ),
-            )
+def _describe_surplus(row: ListedPassage, first: ListedPassage, count: int) -> str | None:
+    """Return why a passage does not belong to its document, None if it does."""
+    if (row.source_hash, row.passages) != (first.source_hash, first.passages):
+        return (
+            f"it is of version {row.source_hash:.12} with {row.passages} passages, and passage "
+            f"{first.ordinal} is of version {first.source_hash:.12} with {first.passages}"
+        )
+    if row.ordinal >= row.passages:
+        return f"its number is {row.ordinal}, and its document has {row.passages} passages"
+    return "it is stored more than once" if count > 1 else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -47,22 +46,15 @@ def compare_document(
     rows: Sequence[ListedPassage],
     verification: Verification,
 ) -> None:
-    """Compare one document with a fresh encoding of it, and add what differs to `verification`.
-
-    `rows` are all passages of the document.
-    """
+    """Compare a document with a fresh encoding of it, and add what differs to `verification`."""
     verification.encoded_documents += 1
     rows = sorted(rows, key=lambda row: row.ordinal)
     try:
         contents = fetch_contents(backend, index, [row.key for row in rows])
         fresh_passages, document = split_again(rows, contents)
-    except DifferentError as difference:
-        verification.add(
-            difference.row.document_id, difference.row.ordinal, Fault("text", str(difference))
-        )
-        return
-    except DamagedRowError as error:
-        verification.add(rows[0].document_id, rows[0].ordinal, Fault("text", str(error)))
+    except (DifferentError, DamagedRowError) as error:
+        row = error.row if isinstance(error, DifferentError) else rows[0]
+        verification.add(row.document_id, row.ordinal, Fault("text", str(error)))
         return
     for start in range(0, len(rows), BLOCK):
         block, block_passages = rows[start : start + BLOCK], fresh_passages[start : start + BLOCK]
@@ -106,21 +98,14 @@ def split_again(
     fresh_passages = list(passages.split(document))
     for row, passage in zip(rows, fresh_passages, strict=False):
         content = contents[row.key]
-        stored_range, actual_range = (
-            (content.start, content.start + len(content.text)),
-            (passage.start, passage.end),
-        )
-        if stored_range != actual_range:
-            raise DifferentError(
-                row,
-                f"it is stored as {stored_range[0]}:{stored_range[1]} of its document, "
-                f"and cutting the text again gives {actual_range[0]}:{actual_range[1]}",
-            )
+        stored = f"{content.start}:{content.start + len(content.text)}"
+        actual = f"{passage.start}:{passage.end}"
+        if stored != actual:
+            why = f"it is stored as {stored} of its document, and cutting the text again gives"
+            raise DifferentError(row, f"{why} {actual}")
     if len(fresh_passages) != len(rows):
-        raise DifferentError(
-            rows[-1],
-            f"{len(rows)} passages are stored, and its text gives {len(fresh_passages)}",
-        )
+        why = f"{len(rows)} passages are stored, and its text gives {len(fresh_passages)}"
+        raise DifferentError(rows[-1], why)
     return fresh_passages, document
 
 
@@ -136,9 +121,7 @@ def _read_layout(row: ListedPassage, content: PassageContent) -> dict[int, tuple
 def _join_passages(
     rows: Sequence[ListedPassage], contents: Mapping[Key, PassageContent]
 ) -> Document:
-    """Return the document as far as its passages hold it, with NUL for the gaps between them.
-
-    A gap has no words.
+    """Return the document as its passages hold it, with NUL for the wordless gaps between them.
 
     Raises:
         DifferentError: If a passage has no text, or does not fit the passage before it.
@@ -150,30 +133,23 @@ def _join_passages(
         content = contents[row.key]
         if content.fault and content.fault.kind == "text":
             raise DifferentError(row, content.fault.description)
-        turn_bounds = _read_layout(row, content)
-        if turn_bounds and content.start + len(content.text) > (
-            end := max(end for _, end in turn_bounds.values())
-        ):
-            raise DifferentError(
-                row,
-                f"its text ends at {content.start + len(content.text)}, and its last turn at {end}",
-            )
+        turn_bounds, text_end = _read_layout(row, content), content.start + len(content.text)
+        last_end = max((end for _, end in turn_bounds.values()), default=text_end)
+        if text_end > last_end:
+            why = f"its text ends at {text_end}, and its last turn at {last_end}"
+            raise DifferentError(row, why)
         text.seek(content.start)
-        if not content.text.startswith(preceding := text.read(len(content.text)).rstrip("\0")):
-            raise DifferentError(
-                row,
-                f"it shares {len(preceding):,} characters with the passage before it, "
-                "and the two texts differ there",
-            )
+        preceding = text.read(len(content.text)).rstrip("\0")
+        if not content.text.startswith(preceding):
+            why = f"it shares {len(preceding):,} characters with the passage before it"
+            raise DifferentError(row, f"{why}, and the two texts differ there")
         text.seek(content.start)
         text.write(content.text)
         turns |= turn_bounds
     full_text = text.getvalue().ljust(max((end for _, end in turns.values()), default=0), "\0")
-    return Document(
-        rows[0].document_id,
-        full_text,
-        tuple(Turn(full_text[start:end], start) for _, (start, end) in sorted(turns.items())),
-    )
+    bounds = (turns[number] for number in sorted(turns))
+    all_turns = tuple(Turn(full_text[start:end], start) for start, end in bounds)
+    return Document(rows[0].document_id, full_text, all_turns)
 
 
 def _fetch_word_codes(
@@ -195,33 +171,13 @@ def _find_faults(
     elif not np.array_equal(codes.words, fresh.words[:, :2]) or not np.array_equal(
         codes.counts, fresh.counts
     ):
-        yield Fault("offsets", _describe_offsets(codes, fresh))
+        yield Fault("offsets", "its words are stored at other places than its text has them")
     elif not np.array_equal(codes.rows, word_codes.sum_rows(fresh)[1]):
         yield Fault("codes", "its codes have other rows than its text has tokens between words")
     elif not word_codes.has_own_norms(codes):
         yield Fault("codes", "its norms do not fit its word codes: one or the other is damaged")
-    elif fault := verification.check_difference(
-        float(excess_differences(codes, fresh, used).max(initial=0.0))
-    ):
+    elif fault := verification.check_difference(excess_difference(codes, fresh, used)):
         yield fault
-
-
-def _describe_offsets(codes: WordCodes, fresh: PassageTokens) -> str:
-    """Return a sentence about the first word whose stored offsets are wrong."""
-    pairs = zip(codes.words.tolist(), fresh.words[:, :2].tolist(), strict=False)
-    number, (stored_bounds, actual_bounds) = next(
-        ((number, pair) for number, pair in enumerate(pairs) if pair[0] != pair[1]),
-        (-1, ([0, 0], [0, 0])),
-    )
-    if number < 0:
-        return (
-            f"spans over {len(codes.words)} words are stored, and its text has "
-            f"{len(fresh.words)} words, or the spans start at other words"
-        )
-    return (
-        f"its word {number} is stored as {stored_bounds[0]}:{stored_bounds[1]}, "
-        f"and is at {actual_bounds[0]}:{actual_bounds[1]}"
-    )
 
 
 ROUNDINGS = 2
@@ -231,25 +187,15 @@ Two runs of a model differ a little, and then fall on other levels.
 """
 
 
-def excess_differences(codes: WordCodes, fresh: PassageTokens, used: Codebook) -> Floats:
-    """Return by how much spans differ beyond what rounding costs, float32 ``[spans]``, 0..2.
-
-    Args:
-        codes: What is stored of a passage.
-        fresh: The same passage encoded again.
-        used: The codebook of the model.
-    """
+def excess_difference(codes: WordCodes, fresh: PassageTokens, used: Codebook) -> float:
+    """Return by how much a span differs at most, 0..2, beyond what rounding costs."""
     finest, rounded = (word_codes.pack(fresh, used, bits) for bits in (FINEST, codes.bits))
-    lost = cosine_differences(rounded, finest)
-    excess: Floats = np.maximum(cosine_differences(codes, finest) - ROUNDINGS * lost, 0.0)
-    return excess
+    lost = ROUNDINGS * cosine_differences(rounded, finest)
+    return float((cosine_differences(codes, finest) - lost).max(initial=0.0))
 
 
 def cosine_differences(codes: WordCodes, fresh: WordCodes) -> Floats:
-    """Return 1 - cosine between each span's stored and fresh vector, float32 ``[spans]``, 0..2.
-
-    A span without tokens has 0.
-    """
+    """Return 1 - cosine of each span's stored and fresh vector, float32 ``[spans]``, 0..2."""
     first, last = spans.bounds(codes.counts)
     sums = (spans.running_sums(word_codes.vectors(coded)) for coded in (codes, fresh))
     stored_vectors, fresh_vectors = (
@@ -257,31 +203,4 @@ def cosine_differences(codes: WordCodes, fresh: WordCodes) -> Floats:
     )
     lengths = np.linalg.norm(stored_vectors, axis=1) * np.linalg.norm(fresh_vectors, axis=1)
     cosines = np.einsum("ij,ij->i", stored_vectors, fresh_vectors) * spans.inverse(lengths)
-    distances: Floats = np.where(lengths > 0, np.maximum(1.0 - cosines, 0.0), 0.0).astype(
-        np.float32
-    )
-    return distances
-
-
-T = TypeVar("T")
-
-
-class EvenSample(Generic[T]):
-    """A sample that keeps every n-th item, and doubles n whenever it has twice `count` items."""
-
-    def __init__(self, count: int) -> None:
-        self._count, self._step, self._item_count = count, 1, 0
-        self._items: list[T] = []
-
-    def add(self, item: T) -> None:
-        """Take the next item of the stream into account."""
-        if self._count and self._item_count % self._step == 0:
-            self._items.append(item)
-        self._item_count += 1
-        if self._count and len(self._items) == 2 * self._count:
-            self._items, self._step = self._items[::2], 2 * self._step
-
-    def select(self) -> list[T]:
-        """Return `count` items in their order, or all if there were fewer."""
-        size = min(self._count, len(self._items))
-        return [self._items[number * len(self._items) // size] for number in range(size)]
+    return np.where(lengths > 0, np.maximum(1.0 - cosines, 0.0), 0.0).astype(np.float32)

@@ -7,7 +7,8 @@ with the same source hash.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hybrid_search.backends.base import Backend
@@ -80,28 +81,21 @@ def _encode_stored(
 
 def _restore_document(stored_text: Document, contents: Sequence[PassageContent]) -> Document:
     """Return a document with its turns, under their own numbers, and its metadata."""
-    layout: dict[int, Mapping[str, Any]] = {}
-    word_times: dict[int, set[WordTime]] = {}
+    # a turn that no passage mentions has no word: it is there for the numbers of the others
+    layout: dict[int, Mapping[str, Any]] = defaultdict(lambda: {"start": 0, "end": 0})
+    word_times: dict[int, set[WordTime]] = defaultdict(set)
     for turn in (turn for content in contents for turn in json.loads(content.layout)):
         layout[turn["turn"]] = turn
-        word_times.setdefault(turn["turn"], set()).update(
-            unpack_word_times(turn.get("word_times", ([], [])))
-        )
-    # a turn that no passage mentions has no word: it is there for the numbers of the others
-    empty = {"start": 0, "end": 0}
-    turns = [
-        _restore_turn(stored_text.text, layout.get(number, empty), word_times.get(number, ()))
-        for number in range(max(layout, default=-1) + 1)
-    ]
+        word_times[turn["turn"]] |= set(unpack_word_times(turn.get("word_times", ([], []))))
+    turns = []
+    for number in range(max(layout, default=-1) + 1):
+        turn = layout[number]
+        text = stored_text.text[turn["start"] : turn["end"]]
+        speaker, start_ms, end_ms = map(turn.get, ("speaker", "start_ms", "end_ms"))
+        extra, words = turn.get("extra", {}), tuple(sorted(word_times[number]))
+        turns.append(Turn(text, turn["start"], speaker, start_ms, end_ms, extra, words))
     metadata = json.loads(contents[0].metadata)
     return Document(stored_text.id, stored_text.text, tuple(turns), metadata)
-
-
-def _restore_turn(text: str, turn: Mapping[str, Any], word_times: Iterable[WordTime]) -> Turn:
-    start, end = turn["start"], turn["end"]
-    speaker, start_ms, end_ms = map(turn.get, ("speaker", "start_ms", "end_ms"))
-    extra, words = turn.get("extra", {}), tuple(sorted(word_times))
-    return Turn(text[start:end], start, speaker, start_ms, end_ms, extra, words)
 
 
 def _encode_document(
@@ -110,8 +104,7 @@ def _encode_document(
     passages = list(split(document))
     for start in range(0, len(passages), BLOCK):
         block = passages[start : start + BLOCK]
-        for passage, codes in zip(
-            block, passage_codes.encode_passages(encoder, document, block, spec.codes), strict=True
-        ):
+        block_codes = passage_codes.encode_passages(encoder, document, block, spec.codes)
+        for passage, codes in zip(block, block_codes, strict=True):
             windows = len(window_policy.window_bounds(codes.counts, spec.policy))
             yield Entry(document, source_hash, len(passages), passage, codes, windows)

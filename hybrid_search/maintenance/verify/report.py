@@ -28,52 +28,40 @@ together with those of the other texts of a batch.
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong, and the remedy.
-
-    `ordinal` is the number of the passage, None if the whole document is meant. `found` is a key of
-    the JSON that ``verify --json`` prints, and keeps its name.
-    """
+    """Something that is wrong, and the remedy."""
 
     kind: str
     document_id: str
     ordinal: int | None
+    """The number of the passage, None if the whole document is meant."""
     found: str
     remedy: str
 
 
 @dataclass(slots=True)
 class Verification:
-    """Counts of what was checked, and the faults.
-
-    Attributes:
-        index: Name of the index.
-        precision: The precision that the index was made in.
-        encoded_in: The precision of the encoder that encoded the sample again.
-        documents: Documents that were listed.
-        passages: Passages that were listed.
-        encoded_documents: Documents of the sample.
-        encoded_passages: Passages of the sample.
-        repaired_documents: Documents that were written again, if a repair was asked for.
-        difference: The largest 1 - cosine between a span's stored and fresh vector, 0..2, beyond
-            what rounding costs, among the passages that are within `bound`.
-        other_precision: Passages beyond `bound` but within `INT8`: they were written in another
-            precision than the index was made in.
-        wrong: Number of faults of each kind.
-        findings: The first `FINDINGS` of them.
-    """
+    """Counts of what was checked, and the faults."""
 
     index: str
     precision: str
+    """The precision that the index was made in."""
     encoded_in: str
+    """The precision of the encoder that encoded the sample again."""
     documents: int = 0
     passages: int = 0
     encoded_documents: int = 0
     encoded_passages: int = 0
     repaired_documents: int = 0
     difference: float = 0.0
+    """The largest 1 - cosine between a span's stored and fresh vector, beyond what rounding costs,
+    among the passages within `bound`.
+    """
     other_precision: int = 0
+    """Passages beyond `bound` but within `INT8`: written in another precision than the index."""
     wrong: Counter[str] = field(default_factory=Counter)
+    """The number of faults of each kind."""
     findings: list[Finding] = field(default_factory=list)
+    """The first `FINDINGS` faults."""
 
     @property
     def bound(self) -> float:
@@ -92,15 +80,9 @@ class Verification:
         self.wrong[fault.kind] += 1
         if len(self.findings) < FINDINGS:
             remedy = REPAIR.format(self.index) if is_mendable else _remedy(self.index, document_id)
-            self.findings.append(
-                Finding(
-                    fault.kind,
-                    document_id,
-                    ordinal if ordinal >= 0 else None,
-                    fault.description,
-                    remedy,
-                )
-            )
+            passage = ordinal if ordinal >= 0 else None
+            finding = Finding(fault.kind, document_id, passage, fault.description, remedy)
+            self.findings.append(finding)
 
     def check_difference(self, difference: float) -> Fault | None:
         """Return a fault if a difference is too large, otherwise count it and return None."""
@@ -109,26 +91,19 @@ class Verification:
         elif difference <= INT8:
             self.other_precision += 1
         else:
-            return Fault(
-                "codes",
-                f"a span's cosine is {difference:.4f} off by its stored word codes, "
-                f"and may be {self.bound:.4f}",
+            finding = (
+                f"a span's cosine is {difference:.4f} off by its stored word codes, and may be"
             )
+            return Fault("codes", f"{finding} {self.bound:.4f}")
         return None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as ``verify --json`` prints it."""
-        values = {
-            name: getattr(self, name)
-            for name in self.__slots__
-            if name not in ("wrong", "findings", "difference")
-        }
-        numbers = {"difference": round(self.difference, 6), "bound": self.bound}
         return {
-            **values,
-            **numbers,
-            "wrong": dict(self.wrong),
-            "findings": [asdict(finding) for finding in self.findings],
+            **asdict(self),
+            "difference": round(self.difference, 6),
+            "bound": self.bound,
+            "wrong": dict(self.wrong),  # asdict copies no counter
         }
 
 

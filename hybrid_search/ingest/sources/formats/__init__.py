@@ -1,7 +1,7 @@
 """File formats of whole conversations, recognised by their first bytes.
 
 A format is a module with a `Format`, and a line in `FORMATS`. Those of JSON are made by
-`json_format` from a function and the keys that they have; all use `turns` to build turns.
+`base.json_format` from a function and the keys that they have; all use `turns` to build turns.
 """
 
 from __future__ import annotations

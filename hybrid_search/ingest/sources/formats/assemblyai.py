@@ -9,15 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from hybrid_search.errors import InputError
-from hybrid_search.ingest.sources.formats.json_format import json_format
+from hybrid_search.ingest.sources.formats.base import json_format
 from hybrid_search.ingest.sources.formats.turns import (
     Turn,
     Word,
-    drop_empty,
-    group_words,
-    keep_known,
+    iterate_turns,
+    make_document,
     make_turn,
-    make_turn_of_words,
     pick,
     to_ms,
 )
@@ -26,11 +24,7 @@ MODELS = ("acoustic_model", "language_model", "speech_model", "speech_models", "
 
 
 def build(transcript: Any, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the call; speakers have AssemblyAI's letters.
-
-    Raises:
-        InputError: If the transcript is not completed.
-    """
+    """Yield the call; speakers have AssemblyAI's letters. It must be completed."""
     status = transcript.get("status", "completed")
     if status != "completed":
         raise InputError("a transcript is not completed: fetch it again", f"it is {status!r}")
@@ -39,12 +33,13 @@ def build(transcript: Any, id: str) -> Iterator[dict[str, Any]]:
         "duration_ms": to_ms(transcript.get("audio_duration")),
         **pick(transcript, language="language_code", confidence="confidence"),
     }
-    yield keep_known(fields) | {"turns": drop_empty(_iterate_turns(transcript))}
+    yield make_document(fields, _iterate_turns(transcript))
 
 
 def _iterate_turns(transcript: Any) -> Iterator[Turn]:
-    utterances, words = transcript.get("utterances"), transcript.get("words")
-    for utterance in utterances or ():
+    utterances = transcript.get("utterances") or ()
+    words = [] if utterances else [_make_word(word) for word in transcript.get("words") or ()]
+    for utterance in utterances:
         yield make_turn(
             utterance["text"],
             utterance.get("speaker"),
@@ -52,15 +47,13 @@ def _iterate_turns(transcript: Any) -> Iterator[Turn]:
             map(_make_word, utterance.get("words") or ()),
             **pick(utterance, channel="channel", confidence="confidence"),
         )
-    if words and not utterances:
-        for group in group_words([_make_word(word) for word in words]):
-            yield make_turn_of_words(group)
-    elif not utterances:
+    yield from iterate_turns(words)
+    if not (utterances or words):
         yield make_turn(transcript.get("text"))
 
 
 def _make_word(word: Any) -> Word:
-    return Word(word["text"], word.get("start"), word.get("end"), word.get("speaker"))
+    return Word(word["text"], (word.get("start"), word.get("end")), word.get("speaker"))
 
 
 ASSEMBLYAI = json_format(

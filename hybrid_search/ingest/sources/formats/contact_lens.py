@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hybrid_search.ingest.sources.formats.json_format import json_format
+from hybrid_search.ingest.sources.formats.base import json_format
 from hybrid_search.ingest.sources.formats.turns import (
+    Times,
     Turn,
     Word,
-    drop_empty,
-    keep_known,
+    make_document,
     make_turn,
     pick,
 )
@@ -36,7 +36,7 @@ def build(analysis: Any, id: str) -> Iterator[dict[str, Any]]:
         "duration_ms": length.get("TotalConversationDurationMillis"),
         "categories": (analysis.get("Categories") or {}).get("MatchedCategories"),
     }
-    yield keep_known(fields) | {"turns": drop_empty(_make_turn(entry, roles) for entry in entries)}
+    yield make_document(fields, (_make_turn(entry, roles) for entry in entries))
 
 
 def _make_turn(entry: Any, roles: Mapping[str, str | None]) -> Turn:
@@ -45,11 +45,11 @@ def _make_turn(entry: Any, roles: Mapping[str, str | None]) -> Turn:
     facts = pick(entry, sentiment="Sentiment", time="AbsoluteTime")
     if participant != speaker:
         facts["participant"] = participant
-    words = [Word(item["Content"], *_times(item)) for item in entry.get("Items") or ()]
+    words = [Word(item["Content"], _times(item)) for item in entry.get("Items") or ()]
     return make_turn(entry.get("Content"), speaker, _times(entry), words, **facts)
 
 
-def _times(item: Any) -> tuple[int | None, int | None]:
+def _times(item: Any) -> Times:
     return item.get("BeginOffsetMillis"), item.get("EndOffsetMillis")
 
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hybrid_search.ingest.sources.formats.json_format import json_format
+from hybrid_search.ingest.sources.formats.base import json_format
 from hybrid_search.ingest.sources.formats.turns import (
     Turn,
     Word,
-    drop_empty,
-    group_words,
-    keep_known,
+    iterate_turns,
+    make_document,
     make_turn,
-    make_turn_of_words,
     pick,
     read_times,
     sort_by_start,
@@ -36,7 +34,7 @@ def build(response: Any, id: str) -> Iterator[dict[str, Any]]:
         "language": next(filter(None, (item.get("detected_language") for item in channels)), None),
     }
     turns = _turns_of_utterances(utterances) if utterances else _turns_of_words(channels)
-    yield keep_known(fields) | {"turns": drop_empty(turns)}
+    yield make_document(fields, turns)
 
 
 def _turns_of_utterances(utterances: Any) -> Iterator[Turn]:
@@ -57,20 +55,19 @@ def _turns_of_words(channels: Any) -> list[Turn]:
     turns: list[Turn] = []
     for number, channel in enumerate(channels):
         for alternative in (channel.get("alternatives") or ())[:1]:
-            groups = group_words(_make_words(alternative, number if len(channels) > 1 else None))
-            turns += [make_turn_of_words(group, channel=number) for group in groups] or [
-                make_turn(alternative.get("transcript"), channel=number)
-            ]
+            words = _make_words(alternative, number if len(channels) > 1 else None)
+            turns += iterate_turns(words, channel=number)
+            if not words:
+                turns.append(make_turn(alternative.get("transcript"), channel=number))
     return sort_by_start(turns)
 
 
 def _make_words(part: Any, channel: int | None) -> list[Word]:
-    return [_make_word(word, channel) for word in part.get("words") or ()]
-
-
-def _make_word(word: Any, channel: int | None) -> Word:
-    text = word.get("punctuated_word") or word["word"]
-    return Word(text, *read_times(word), _name_speaker(word, channel))
+    words = []
+    for word in part.get("words") or ():
+        text = word.get("punctuated_word") or word["word"]
+        words.append(Word(text, read_times(word), _name_speaker(word, channel)))
+    return words
 
 
 def _name_speaker(part: Any, channel: int | None) -> str | None:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from hybrid_search.ingest.sources.formats.json_format import json_format
+from hybrid_search.ingest.sources.formats.base import json_format
 from hybrid_search.ingest.sources.formats.turns import (
+    Times,
     Turn,
     Word,
-    drop_empty,
-    keep_known,
+    make_document,
     make_turn,
     pick,
 )
@@ -35,18 +35,21 @@ def build(conversation: Any, id: str) -> Iterator[dict[str, Any]]:
         "communication": conversation.get("communicationId"),
         "channel": _find_first(conversation, "mediaType", "media"),
         "language": next(filter(None, (item.get("language") for item in transcripts)), None),
-        "start_time": _to_iso(conversation.get("startTime")),
+        "start_time": conversation.get("startTime"),
     }
+    if isinstance(fields["start_time"], int):  # milliseconds since 1970
+        start = datetime.fromtimestamp(fields["start_time"] / 1000, UTC)
+        fields["start_time"] = start.isoformat(timespec="seconds")
     phrases = (phrase for item in transcripts for phrase in item.get("phrases") or ())
     messages = (message for key in RECORDED for message in conversation.get(key) or ())
     turns = [*map(_build_phrase, phrases), *map(_build_message, messages)]
-    yield keep_known(fields) | {"turns": drop_empty(turns)}
+    yield make_document(fields, turns)
 
 
 def _build_phrase(phrase: Any) -> Turn:
-    text = phrase.get("decoratedText") or phrase.get("text")
-    words = [Word(word["word"], *_times(word)) for word in phrase.get("words") or ()]
+    words = [Word(word["word"], _times(word)) for word in phrase.get("words") or ()]
     facts = pick(phrase, speaker="participantPurpose", confidence="confidence")
+    text = _find_first(phrase, "decoratedText", "text")
     return make_turn(text, times=_times(phrase), words=words, **facts)
 
 
@@ -66,20 +69,13 @@ def _find_first(fields: Any, *keys: str) -> Any:
     return next(filter(None, map(fields.get, keys)), None)
 
 
-def _times(part: Any) -> tuple[int | None, int | None]:
+def _times(part: Any) -> Times:
     """Return start and end relative to the start of the call."""
     offset, duration = part.get("offset"), part.get("duration")
     if offset is None:
         return None, None
     start = max(0, offset.get("milliseconds", 0))
     return round(start), round(start + duration.get("milliseconds", 0)) if duration else None
-
-
-def _to_iso(time: Any) -> Any:
-    """Return a time in ISO 8601, converted from milliseconds since 1970 if necessary."""
-    if not isinstance(time, int):
-        return time
-    return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")
 
 
 GENESYS = json_format(

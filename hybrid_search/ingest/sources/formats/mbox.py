@@ -20,21 +20,17 @@ _HEAD = re.compile(rb"From [^\r\n]*\r?\n(?:>?[!-9;-~]+:[ \t]?[^\r\n]*\r?\n)")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
-def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file starts with the separator line of an mbox and a mail header."""
-    return _HEAD.match(head) is not None
-
-
 def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
     """Yield the mails; `thread` is shared by a mail and all its replies."""
     for number, data in enumerate(_split_mails(file), 1):
         mail = message_from_bytes(data, policy=default)
         own_id = _clean_id(mail["message-id"]) or f"{id}-{number}"
         answered = f"{mail['references'] or ''} {mail['in-reply-to'] or ''}".split()
+        date = getattr(mail["date"], "datetime", None)
         fields = {
             "id": own_id,
             "subject": _to_text(mail["subject"]),
-            "date": _read_date(mail),
+            "date": date.isoformat() if isinstance(date, datetime) else None,
             "from": _to_text(mail["from"]),
             "to": _to_text(mail["to"]),
             "thread": _clean_id(answered[0]) if answered else own_id,
@@ -71,12 +67,6 @@ def _read_body(mail: EmailMessage) -> str:
     return str(text).replace("\r\n", "\n").strip()
 
 
-def _read_date(mail: EmailMessage) -> str | None:
-    """Return the date in ISO 8601; None if it cannot be read."""
-    date = getattr(mail["date"], "datetime", None)
-    return date.isoformat() if isinstance(date, datetime) else None
-
-
 def _to_text(header: object) -> str | None:
     return " ".join(str(header).split()) if header else None
 
@@ -85,4 +75,4 @@ def _clean_id(header: object) -> str:
     return str(header or "").strip().strip("<>")
 
 
-MBOX = Format("mbox", recognise, read)
+MBOX = Format("mbox", lambda head, _: bool(_HEAD.match(head)), read)

@@ -19,10 +19,10 @@ from hybrid_search.ingest.sources.formats.text import (
     NamedLine,
     find_speakers,
     read_text,
-    split_line,
 )
 from hybrid_search.ingest.sources.formats.turns import Turn, join_cut_sentences, make_turn
 
+_VTT_MARK = re.compile(rb"(?:\xef\xbb\xbf)?WEBVTT(?:\s|$)")
 _SRT_CUE = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*\d+[ \t]*\r?\n(?:\d+:)?\d\d:\d\d[,.]\d+ --> (?:\d+:)?\d\d:\d\d[,.]\d+"
 )
@@ -30,29 +30,8 @@ _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>")
 _TAG = re.compile(r"</?[A-Za-z0-9][^>]*>|\{\\[^}]*\}")
 
 
-def recognise_webvtt(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file starts with the WebVTT signature."""
-    return re.match(rb"(?:\xef\xbb\xbf)?WEBVTT(?:\s|$)", head) is not None
-
-
-def recognise_subrip(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file starts with a number and the times of a cue."""
-    return _SRT_CUE.match(head) is not None
-
-
 def read(kind: str, file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the only document of a file.
-
-    Speakers come from voice spans, else from names before colons.
-
-    Args:
-        kind: The name of the format in `webvtt`.
-        file: The file.
-        id: The id of the document.
-
-    Raises:
-        InputError: If the file does not have this format.
-    """
+    """Yield the document of a file; speakers come from voice spans, or names before colons."""
     import webvtt
     from webvtt.errors import MalformedCaptionError, MalformedFileError
 
@@ -64,11 +43,14 @@ def read(kind: str, file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
 
 
 def _make_turns(cues: Iterable[Any]) -> Iterator[Turn]:
-    voices = [(_times(cue), voice) for cue in cues for voice in _split_voices(cue.raw_text)]
-    speakers = find_speakers([NamedLine.parse(text) for _, (_, text) in voices])
-    for times, (speaker, text) in voices:
-        name, words = (speaker, text) if speaker else split_line(text, speakers)
-        yield make_turn(words, name, times)
+    voices = [(cue, *voice) for cue in cues for voice in _split_voices(cue.raw_text)]
+    lines = [NamedLine.parse(text) for _, _, text in voices]
+    speakers = find_speakers(lines)
+    for (cue, speaker, text), line in zip(voices, lines, strict=True):
+        times = _to_ms(cue.start_time), _to_ms(cue.end_time)
+        if speaker is None and line.name in speakers:
+            speaker, text = line.name, line.words
+        yield make_turn(text, speaker, times)
 
 
 def _split_voices(text: str) -> Iterator[tuple[str | None, str]]:
@@ -80,14 +62,10 @@ def _split_voices(text: str) -> Iterator[tuple[str | None, str]]:
             yield html.unescape(speaker).strip() if speaker else None, plain
 
 
-def _times(cue: Any) -> tuple[int, int]:
-    return _to_ms(cue.start_time), _to_ms(cue.end_time)
-
-
 def _to_ms(time: Any) -> int:
     seconds = 60 * (60 * time.hours + time.minutes) + time.seconds
     return int(1000 * seconds + time.milliseconds)
 
 
-WEBVTT = Format("webvtt", recognise_webvtt, partial(read, "vtt"))
-SUBRIP = Format("srt", recognise_subrip, partial(read, "srt"))
+WEBVTT = Format("webvtt", lambda head, _: bool(_VTT_MARK.match(head)), partial(read, "vtt"))
+SUBRIP = Format("srt", lambda head, _: bool(_SRT_CUE.match(head)), partial(read, "srt"))

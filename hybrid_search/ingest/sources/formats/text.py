@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from hybrid_search.errors import InputError
 from hybrid_search.ingest.sources.formats.base import Format
 from hybrid_search.ingest.sources.formats.turns import make_turn
+from hybrid_search.ingest.sources.records import to_milliseconds
 
 MAX_NAMES = 20
 """More different names than this are taken for keys of a form or log, not for speakers."""
@@ -36,33 +37,22 @@ class NamedLine:
         match = _LINE.fullmatch(line)
         if match is None:
             return cls(line)
-        return cls(line, match["name"], match["text"], _read_clock(match["time"]))
-
-
-def _read_clock(time: str | None) -> int | None:
-    if time is None:
-        return None
-    seconds = 0
-    for part in time.split(":"):
-        seconds = 60 * seconds + int(part)
-    return 1000 * seconds
+        time_ms = to_milliseconds(match["time"], "time") if match["time"] else None
+        return cls(line, match["name"], match["text"], time_ms)
 
 
 def find_speakers(lines: Sequence[NamedLine]) -> frozenset[str]:
     """Return the speaker names of a text; empty if it is not a conversation.
 
-    A conversation starts with a name, and at least one name is repeated. Names count as speakers if
-    they are repeated or occur in the first two named lines, so "Order: 17" inside a turn is not a
-    speaker.
+    A conversation starts with a name, and at least one name is repeated. A speaker is named twice
+    or in the first two named lines, so "Order: 17" inside a turn is none.
     """
     lines = [line for line in lines if line.text.strip()]
     names = [line.name for line in lines if line.name]
-    if not lines or lines[0].name is None:
-        return frozenset()
-    counts = Counter(names)
-    repeated = {name for name, count in counts.items() if count > 1}
+    repeated = {name for name, count in Counter(names).items() if count > 1}
     is_short = len(lines) == len(names) == 2
-    if not (repeated or is_short) or len(repeated) > MAX_NAMES:
+    begins_with_name = bool(lines) and lines[0].name is not None
+    if not begins_with_name or not (repeated or is_short) or len(repeated) > MAX_NAMES:
         return frozenset()
     return frozenset(repeated | set(names[:2]))
 
@@ -87,18 +77,8 @@ def split_speakers(text: str) -> list[dict[str, Any]] | None:
     return [turn for turn in made if turn.get("text")] or None
 
 
-def split_line(line: str, speakers: frozenset[str]) -> tuple[str | None, str]:
-    """Return the speaker and the words of a line."""
-    parsed = NamedLine.parse(line)
-    return (parsed.name, parsed.words) if parsed.name in speakers else (None, line)
-
-
 def read_text(file: BinaryIO) -> str:
-    """Return the text of a file in UTF-8.
-
-    Raises:
-        InputError: If it has another encoding.
-    """
+    """Return the text of a file in UTF-8; another encoding raises InputError."""
     data = file.read()
     try:
         return data.decode("utf-8-sig")
@@ -106,14 +86,9 @@ def read_text(file: BinaryIO) -> str:
         raise InputError("not UTF-8", f"byte 0x{data[error.start]:02x} at {error.start}") from error
 
 
-def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
-    """Return whether a file has the name of a text file."""
-    return name.lower().endswith((".txt", ".text"))
-
-
 def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
     """Yield the only document of a file, as one text."""
     yield {"id": id, "text": read_text(file)}
 
 
-TEXT = Format("text", recognise, read)
+TEXT = Format("text", lambda _, name: name.lower().endswith((".txt", ".text")), read)

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from hybrid_search.ingest.sources.formats.json_format import json_format
+from hybrid_search.ingest.sources.formats.base import json_format
 from hybrid_search.ingest.sources.formats.turns import (
     Turn,
     Word,
-    group_words,
+    iterate_turns,
     join_cut_sentences,
-    keep_known,
-    make_turn_of_words,
+    join_words,
+    make_document,
     sort_by_start,
     to_ms,
 )
@@ -30,27 +31,20 @@ def build(job: Any, id: str) -> Iterator[dict[str, Any]]:
     """Yield the call; a speaker is a speaker or channel label, e.g. spk_0 or ch_0."""
     results = job["results"]
     fields = {"id": job.get("jobName") or id, "language": results.get("language_code")}
-    yield keep_known(fields) | {"turns": _make_turns(results)}
+    yield make_document(fields, _make_turns(results))
 
 
 def _make_turns(results: Any) -> list[Turn]:
     channels = (results.get("channel_labels") or {}).get("channels") or ()
     segments = (results.get("speaker_labels") or {}).get("segments") or ()
     items = results.get("items") or ()
-    if channels:
-        return sort_by_start(
-            turn
-            for channel in channels
-            for turn in _turns_by_silence(channel.get("items") or (), channel["channel_label"])
-        )
-    if segments:
+    if segments and not channels:
         return join_cut_sentences(_turns_of_segments(items, segments))
-    return list(_turns_by_silence(items))
-
-
-def _turns_by_silence(items: Sequence[Any], speaker: str | None = None) -> Iterator[Turn]:
-    for words in group_words(_make_words(items, speaker)):
-        yield make_turn_of_words(words)
+    turns: list[Turn] = []
+    for channel in channels or [{"items": items, "channel_label": None}]:
+        words = _make_words(channel.get("items") or (), channel["channel_label"])
+        turns += iterate_turns(words)
+    return sort_by_start(turns)
 
 
 def _turns_of_segments(items: Sequence[Any], segments: Sequence[Any]) -> Iterator[Turn]:
@@ -64,7 +58,7 @@ def _turns_of_segments(items: Sequence[Any], segments: Sequence[Any]) -> Iterato
             place = number, item.get("speaker_label") or begun[number][1]
         places.append(place)
     for (_, speaker), group in groupby(zip(places, items, strict=True), key=itemgetter(0)):
-        yield make_turn_of_words(_make_words([item for _, item in group], speaker))
+        yield join_words(_make_words([item for _, item in group], speaker))
 
 
 def _make_words(items: Sequence[Any], speaker: str | None = None) -> list[Word]:
@@ -73,11 +67,10 @@ def _make_words(items: Sequence[Any], speaker: str | None = None) -> list[Word]:
     for item in items:
         content = item["alternatives"][0].get("content", "")
         if item.get("type") == "punctuation" and words:
-            last = words[-1]
-            words[-1] = Word(last.text + content, last.start_ms, last.end_ms, last.speaker)
+            words[-1] = replace(words[-1], text=words[-1].text + content)
         else:
             times = to_ms(item.get("start_time")), to_ms(item.get("end_time"))
-            words.append(Word(content, *times, speaker or item.get("speaker_label")))
+            words.append(Word(content, times, speaker or item.get("speaker_label")))
     return words
 
 

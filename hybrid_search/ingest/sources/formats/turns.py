@@ -10,13 +10,13 @@ from itertools import pairwise
 from typing import Any
 
 Turn = dict[str, Any]
+Times = tuple[int | None, int | None]
+"""When something starts and ends, in milliseconds, if known."""
 
 PAUSE_MS = 200
 """Maximum gap between segments of a sentence; people pause longer at the end of one."""
-
 SILENCE_MS = 800
 """A longer silence ends a turn if only words are given, as in Deepgram's utterances."""
-
 NEAR = 30
 """A word is searched within this many characters after the previous one."""
 
@@ -25,11 +25,10 @@ _SENTENCE_END = re.compile(r"[.?!…。？！][\"'”’)\]]*$")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word as written in a text, and its times in milliseconds, if known."""
+    """A word as written in a text."""
 
     text: str
-    start_ms: int | None
-    end_ms: int | None
+    times: Times
     speaker: str | None = None
 
 
@@ -40,7 +39,7 @@ def to_ms(seconds: float | str | None) -> int | None:
     return max(0, round(float(seconds) * 1000))
 
 
-def read_times(part: Any) -> tuple[int | None, int | None]:
+def read_times(part: Any) -> Times:
     """Return in milliseconds when a part starts and ends, which it says in seconds."""
     return to_ms(part.get("start")), to_ms(part.get("end"))
 
@@ -53,41 +52,29 @@ def pick(fields: Any, **keys: str) -> dict[str, Any]:
 def make_turn(
     text: str | None,
     speaker: str | None = None,
-    times: tuple[int | None, int | None] = (None, None),
+    times: Times = (None, None),
     words: Iterable[Word] = (),
     **facts: Any,
 ) -> Turn:
-    """Return a turn of a document.
-
-    Args:
-        text: What is said; surrounding blanks are stripped.
-        speaker: Who says it.
-        times: When the turn begins and ends, in milliseconds.
-        words: Its words in order, with their times.
-        **facts: Further fields from the source; None and NaN are left out.
-    """
+    """Return a turn of a document, without facts that are unknown."""
     text = (text or "").strip()
-    start_ms, end_ms = times
-    turn = {
-        "speaker": speaker,
-        "text": text,
-        "start_ms": start_ms,
-        "end_ms": end_ms,
-        "word_times": list(_locate_words(text, words)) or None,
-        **facts,
-    }
-    return keep_known(turn)
+    own = {"speaker": speaker, "text": text, "start_ms": times[0], "end_ms": times[1]}
+    return keep_known({**own, "word_times": list(_locate_words(text, words)), **facts})
 
 
 def keep_known(fields: dict[str, Any]) -> dict[str, Any]:
     """Return `fields` without empty values: None, NaN and empty lists and texts."""
-    return {
-        name: value
-        for name, value in fields.items()
-        if value is not None
-        and value not in ("", [], (), {})
-        and not (isinstance(value, float) and not math.isfinite(value))
-    }
+
+    def is_known(value: Any) -> bool:
+        is_number = isinstance(value, float)
+        return math.isfinite(value) if is_number else value not in (None, "", [], (), {})
+
+    return {name: value for name, value in fields.items() if is_known(value)}
+
+
+def make_document(fields: dict[str, Any], turns: Iterable[Turn]) -> dict[str, Any]:
+    """Return a document without unknown fields and without turns that have no text."""
+    return keep_known(fields) | {"turns": [turn for turn in turns if turn.get("text")]}
 
 
 def _locate_words(text: str, words: Iterable[Word]) -> Iterator[list[int]]:
@@ -100,24 +87,20 @@ def _locate_words(text: str, words: Iterable[Word]) -> Iterator[list[int]]:
         if not written or start < 0:
             continue
         position = start + len(written)
-        start_ms, end_ms = word.start_ms, word.end_ms
+        start_ms, end_ms = word.times
         if start_ms is not None and end_ms is not None and start_ms <= end_ms:
             yield [start, position, start_ms, end_ms]
-
-
-def drop_empty(turns: Iterable[Turn]) -> list[Turn]:
-    """Return the turns with text."""
-    return [turn for turn in turns if turn.get("text")]
 
 
 def join_cut_sentences(segments: Iterable[Turn]) -> list[Turn]:
     """Return turns from segments that may end inside a sentence, as subtitles do.
 
-    Two segments are joined if they have the same speaker, the first does not end a sentence, and
-    the second starts within `PAUSE_MS`. The times of segments are kept as word times.
+    The times of the segments that are joined are kept as word times.
     """
     turns: list[Turn] = []
-    for segment in drop_empty(segments):
+    for segment in segments:
+        if not segment.get("text"):
+            continue
         if turns and _goes_on(turns[-1], segment):
             turns[-1] = _join(turns[-1], segment)
         else:
@@ -126,6 +109,7 @@ def join_cut_sentences(segments: Iterable[Turn]) -> list[Turn]:
 
 
 def _goes_on(turn: Turn, segment: Turn) -> bool:
+    """Tell if a speaker goes on within `PAUSE_MS`, without having ended a sentence."""
     end_ms, start_ms = turn.get("end_ms"), segment.get("start_ms")
     if end_ms is None or start_ms is None or abs(start_ms - end_ms) > PAUSE_MS:
         return False
@@ -139,46 +123,36 @@ def _join(turn: Turn, segment: Turn) -> Turn:
         *_timed_words(turn),
         *([start + shift, end + shift, *times] for start, end, *times in _timed_words(segment)),
     ]
-    joined = {name: value for name, value in turn.items() if segment.get(name) == value}
-    joined |= {"text": f"{turn['text']} {segment['text']}", "word_times": words}
+    shared = {name: value for name, value in turn.items() if segment.get(name) == value}
     times = {"start_ms": turn.get("start_ms"), "end_ms": segment.get("end_ms")}
-    return {**joined, **keep_known(times)}
+    text = f"{turn['text']} {segment['text']}"
+    return {**shared, "text": text, "word_times": words, **keep_known(times)}
 
 
 def _timed_words(turn: Turn) -> list[list[int]]:
     """Return the word times of a turn, or its own times as those of one long word."""
-    if "word_times" in turn or "start_ms" not in turn or "end_ms" not in turn:
-        words: list[list[int]] = turn.get("word_times", [])
-        return words
-    return [[0, len(turn["text"]), turn["start_ms"], turn["end_ms"]]]
+    is_timed = "start_ms" in turn and "end_ms" in turn
+    own = [[0, len(turn["text"]), turn["start_ms"], turn["end_ms"]]] if is_timed else []
+    words: list[list[int]] = turn.get("word_times", own)
+    return words
 
 
-def group_words(words: Sequence[Word]) -> Iterator[list[Word]]:
-    """Yield the words of each turn, which ends at a change of speaker or a silence."""
-    group: list[Word] = []
-    for before, word in pairwise([None, *words]):
-        if before and word and _is_new_turn(before, word):
-            yield group
-            group = []
-        if word:
-            group.append(word)
-    if group:
-        yield group
+def iterate_turns(words: Sequence[Word], **facts: Any) -> Iterator[Turn]:
+    """Yield the turns of `words`; one ends at a change of speaker or a silence."""
+    first = 0
+    for number, (before, word) in enumerate(pairwise(words), 1):
+        end_ms, start_ms = before.times[1], word.times[0]
+        silence = start_ms - end_ms if start_ms is not None and end_ms is not None else 0
+        if silence >= SILENCE_MS or before.speaker != word.speaker:
+            yield join_words(words[first:number], **facts)
+            first = number
+    if words:
+        yield join_words(words[first:], **facts)
 
 
-def _is_new_turn(before: Word, word: Word) -> bool:
-    if before.speaker != word.speaker:
-        return True
-    return (
-        before.end_ms is not None
-        and word.start_ms is not None
-        and word.start_ms - before.end_ms >= SILENCE_MS
-    )
-
-
-def make_turn_of_words(words: Sequence[Word], **facts: Any) -> Turn:
+def join_words(words: Sequence[Word], **facts: Any) -> Turn:
     """Return the turn that consists of `words`."""
-    times = words[0].start_ms, words[-1].end_ms
+    times = words[0].times[0], words[-1].times[1]
     text = " ".join(word.text.strip() for word in words)
     return make_turn(text, words[0].speaker, times, words, **facts)
 

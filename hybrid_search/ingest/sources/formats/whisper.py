@@ -11,20 +11,17 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
-from hybrid_search.ingest.sources.formats.json_format import json_format
+from hybrid_search.ingest.sources.formats.base import json_format
 from hybrid_search.ingest.sources.formats.turns import (
     Turn,
     Word,
     join_cut_sentences,
-    keep_known,
+    make_document,
     make_turn,
     pick,
     read_times,
     to_ms,
 )
-
-KEPT = {"avg_logprob": "avg_logprob", "no_speech_prob": "no_speech_prob"}
-"""How sure the recogniser was of a segment; it stays with the turn."""
 
 
 def build(transcript: Any, id: str) -> Iterator[dict[str, Any]]:
@@ -35,7 +32,7 @@ def build(transcript: Any, id: str) -> Iterator[dict[str, Any]]:
         "language": transcript.get("language") or result.get("language"),
         "duration_ms": to_ms(transcript.get("duration")),
     }
-    yield keep_known(fields) | {"turns": join_cut_sentences(_iterate_segments(transcript))}
+    yield make_document(fields, join_cut_sentences(_iterate_segments(transcript)))
 
 
 def _iterate_segments(transcript: Any) -> Iterator[Turn]:
@@ -47,8 +44,9 @@ def _iterate_segments(transcript: Any) -> Iterator[Turn]:
         inner = segment.get("words") or words[first:last]
         yield make_turn(
             times=read_times(segment),
-            words=[Word(word["word"], *read_times(word)) for word in inner],
-            **pick(segment, text="text", speaker="speaker", **KEPT),
+            words=[Word(word["word"], read_times(word)) for word in inner],
+            **pick(segment, text="text", speaker="speaker", avg_logprob="avg_logprob"),
+            no_speech_prob=segment.get("no_speech_prob"),
         )
     for segment in transcript.get("transcription") or ():  # of whisper.cpp
         offsets = segment["offsets"]

@@ -11,18 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hybrid_search.ingest.document_parser import stringify_number
-from hybrid_search.ingest.sources.formats.json_format import json_format
-from hybrid_search.ingest.sources.formats.turns import (
-    Turn,
-    drop_empty,
-    keep_known,
-    make_turn,
-    pick,
-)
+from hybrid_search.ingest.sources.formats.base import json_format
+from hybrid_search.ingest.sources.formats.turns import Turn, make_document, make_turn, pick
 
 OWN_FIELDS = ("via", "custom_fields", "raw_subject", "satisfaction_rating", "brand_id")
 """Fields of a ticket that are specific to Zendesk."""
-
 KEPT = ("subject", "status", "priority", "type", "tags", "created_at", "updated_at")
 KEPT_IDS = ("requester_id", "assignee_id", "organization_id", "group_id")
 """Fields of a ticket that become metadata, ids as text."""
@@ -32,10 +25,7 @@ END_USER, AGENT = "end-user", "agent"
 
 
 def build(export: Any, id: str) -> Iterator[dict[str, Any]]:
-    """Yield the tickets; each comment is a turn, whose speaker is the author's role.
-
-    Without users from the API, the requester is an end user and all others are agents.
-    """
+    """Yield the tickets; each comment is a turn, whose speaker is the author's role."""
     roles = {user["id"]: user["role"] for user in export.get("users") or () if user.get("role")}
     tickets = export.get("tickets")
     if tickets is None:
@@ -59,12 +49,10 @@ def _build_document(ticket: Any, id: str, roles: Mapping[Any, str]) -> dict[str,
         **{key: ticket.get(key) for key in KEPT},
         **{key: stringify_number(ticket.get(key)) for key in KEPT_IDS},
     }
-    turns = drop_empty(
-        _make_turn(comment, ticket, roles) for comment in ticket.get("comments") or ()
-    )
-    if not turns:  # the description repeats the first comment
-        turns = drop_empty([make_turn(ticket.get("description"), END_USER)])
-    return {**keep_known(fields), "turns": turns}
+    turns = [_make_turn(comment, ticket, roles) for comment in ticket.get("comments") or ()]
+    if not any(turn.get("text") for turn in turns):  # the description repeats the first comment
+        turns = [make_turn(ticket.get("description"), END_USER)]
+    return make_document(fields, turns)
 
 
 def _make_turn(comment: Any, ticket: Any, roles: Mapping[Any, str]) -> Turn:
