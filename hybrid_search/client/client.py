@@ -173,16 +173,19 @@ class Client:
         ...     client.best_spans("refund request", text)[0].text
         'I want my money back'
         """
-        check_phrase("phrase", phrase)
+        check_phrase("phrase", phrase)  # one: a query may have several
         values = complete(SpanOptions, options, "hybrid_search.best_spans")
         k = values.pop("k")
-        document, query = _build_document(text), Query(phrase, **values)
-        if query.speaker and not any(turn.speaker for turn in document.turns):
+        document, query = _read_text(text), Query(phrase, **values)
+        has_speakers = isinstance(document, Document) and any(
+            turn.speaker for turn in document.turns
+        )
+        if query.speaker and not has_speakers:
             raise UsageError(
                 f"speaker is {query.speaker[0]!r}, but the text has no speakers: give turns with a "
                 "speaker"
             )
-        return span_search.search_document(self.encoder, query, document, k)
+        return span_search.search_text(self.encoder, query, document, k)
 
     def phrase_similarity(
         self, a: str, b: str, *, context1: str | None = None, context2: str | None = None
@@ -877,14 +880,11 @@ class Client:
         return f"{type(self).__name__}({self._settings.url!r})"
 
 
-def _build_document(text: str | Sequence[str | Mapping[str, Any]]) -> Document:
-    """Return a document made of a text or of turns.
-
-    Raises:
-        UsageError: If it is neither.
-    """
+def _read_text(text: str | Sequence[str | Mapping[str, Any]]) -> str | Document:
+    """Return a text, or a document made of turns; raise UsageError if it is neither."""
     if isinstance(text, str) or not isinstance(text, Sequence):
-        return span_search.build_document(text)
+        check_text("text", text)
+        return text
     from hybrid_search.ingest import document_parser  # imports pydantic, so only when needed
 
     try:

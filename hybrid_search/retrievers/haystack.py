@@ -8,8 +8,7 @@ from typing import Any, Unpack
 from hybrid_search import config
 from hybrid_search.client import Client
 from hybrid_search.errors import MissingExtraError
-from hybrid_search.retrievers.documents import PASSAGE, RetrievedDocument
-from hybrid_search.retrievers.searcher import Searcher
+from hybrid_search.retrievers.searcher import PASSAGE, RetrievedDocument, Searcher
 from hybrid_search.search.query import QueryOptions
 from hybrid_search.system import install_command
 
@@ -66,14 +65,16 @@ class HybridSearchRetriever:
         Returns:
             The documents under ``documents``, best first.
         """
-        return _convert(self._searcher.search(query, _list_changes(where, size)))
+        return _convert(self._searcher.search(query, _list_changes(where=where, size=size)))
 
     @component.output_types(documents=list[Document])
     async def run_async(
         self, query: str, where: Mapping[str, Any] | None = None, size: int | None = None
     ) -> dict[str, list[Document]]:
         """Return what `run` does, without holding up the event loop."""
-        return _convert(await self._searcher.search_async(query, _list_changes(where, size)))
+        return _convert(
+            await self._searcher.search_async(query, _list_changes(where=where, size=size))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the component as a serialised pipeline holds it.
@@ -91,21 +92,14 @@ class HybridSearchRetriever:
         return retriever
 
 
-def _list_changes(where: Mapping[str, Any] | None, size: int | None) -> dict[str, Any]:
-    """Return the options of one run."""
-    changes = {"where": where, "size": size}
+def _list_changes(**changes: Any) -> dict[str, Any]:
+    """Return the options of one run: those that were given."""
     return {name: value for name, value in changes.items() if value is not None}
 
 
 def _convert(documents: list[RetrievedDocument]) -> dict[str, list[Document]]:
-    return {
-        "documents": [
-            Document(
-                id=document.id,
-                content=document.text,
-                meta=document.metadata,
-                score=document.score,
-            )
-            for document in documents
-        ]
-    }
+    converted = [
+        Document(id=item.id, content=item.text, meta=item.metadata, score=item.score)
+        for item in documents
+    ]
+    return {"documents": converted}

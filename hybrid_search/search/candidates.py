@@ -10,8 +10,9 @@ import numpy as np
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Request, StoredPassage
-from hybrid_search.search import damage, fusion
 from hybrid_search.search.calibration import Calibration
+from hybrid_search.search.damage import describe_passages
+from hybrid_search.search.fusion import FUSIONS
 from hybrid_search.search.types import Legs, Ranks, ScoredPassage, Scores
 from hybrid_search.text.joined_cosines import span_cosines_by_passage
 from hybrid_search.text.span_filter import has_span
@@ -73,7 +74,7 @@ def score_passages(
             damaged.append(passage)
         elif not request.span_filter or has_span(cosines):
             sound.append((passage, cosines))
-    return _score_spans(request, sound), damage.describe_left_out(index, damaged)
+    return _score_spans(request, sound), describe_passages(index, damaged, "codes")
 
 
 def _score_spans(
@@ -104,9 +105,8 @@ def fuse(
 ) -> list[ScoredPassage]:
     """Return `passages` with the score of the fusion `name`, its two parts, and both ranks."""
     legs = _build_legs(passages, request, calibration)
-    fuse_legs = fusion.get_fusion(name)
     scores, bm25_parts, span_parts = (
-        fuse_legs(legs, weight).tolist() for weight in (alpha, 0.0, 1.0)
+        FUSIONS[name](legs, weight).tolist() for weight in (alpha, 0.0, 1.0)
     )
     parts = zip(bm25_parts, span_parts, strict=True)
     ranks = zip(legs.bm25_rank.tolist(), legs.cosine_rank.tolist(), strict=True)

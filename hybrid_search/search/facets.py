@@ -82,14 +82,17 @@ def count_facets(
     requests: Sequence[Request],
     groups: Sequence[Group],
     contents: Contents,
-) -> dict[str, dict[Scalar, int]]:
-    """Return the number of documents per value of the query's facets, most frequent first.
+) -> dict[str, dict[Scalar, int]] | None:
+    """Return the number of documents per value of the query's facets, None if it has none.
 
-    Facets over the window are counted from `contents`, facets over all matches by the backend.
+    The most frequent values come first. Facets over the window are counted from `contents`, facets
+    over all matches by the backend.
 
     Raises:
         UsageError: If facets over all matches are requested for several phrases.
     """
+    if not query.facets:
+        return None
     if query.facets_over == "matches":
         if len(requests) > 1:
             raise UsageError(

@@ -20,13 +20,7 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import (
-    Head,
-    IndexSpec,
-    Key,
-    Request,
-    check_spec,
-)
+from hybrid_search.backends.types import Head, IndexSpec, Key, Request, check_spec
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import UsageError
@@ -48,7 +42,7 @@ from hybrid_search.search.no_hits import explain_no_speaker
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
 from hybrid_search.search.span_search import build_span_filter
-from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
+from hybrid_search.search.types import ScoredPassage
 from hybrid_search.text.filters import compile_where
 
 FindTunedMap = Callable[[str, Sequence[str]], Calibration | None]
@@ -62,21 +56,11 @@ def search(
     query: Query,
     find_tuned_map: FindTunedMap | None = None,
 ) -> Result:
-    """Answer `query`.
+    """Return the answer to `query`.
 
-    Args:
-        backend: The store that holds the index.
-        encoder: The full encoder of the model, which is truncated to the dimension of the index.
-        load_calibration: Function that returns the calibration for a precision, a dimension, and
-            spans chosen by "score" or by "cosine".
-        query: The phrases and all options.
-        find_tuned_map: Function that returns tuned probabilities; None to use the model's.
-
-    Returns:
-        The hits of the page, the total number of hits, and the plan that was followed.
-
-    Errors of the stages propagate: IndexMissingError, ModelError for an index of another model,
-    UsageError for an unknown field.
+    `encoder` is truncated to the dimension of the index. Without `find_tuned_map` the model's own
+    probabilities are used. IndexMissingError, ModelError for an index of another model and
+    UsageError for an unknown field propagate.
     """
     started_at = time.perf_counter()
     answer = partial(_search, backend, encoder, load_calibration, query, find_tuned_map)
@@ -107,19 +91,19 @@ def _search(
     mention_map, source = _find_mention_map(
         query, spec, load_calibration, find_tuned_map, has_prior=prior is not None
     )
-    groups = _group_above_min_score(_select_likely(answer.passages, mention_map, query), query)
+    likely = _select_likely(answer.passages, mention_map, query)
+    groups = hit_builder.group_passages(likely, query.group_by)[: query.window]
+    if query.min_score is not None:
+        groups = [group for group in groups if group[0].score >= query.min_score]
     contents = fetch_contents(backend, query, groups)
-    facet_counts = (
-        facets.count_facets(backend, query, requests, groups, contents) if query.facets else None
-    )
+    counts = facets.count_facets(backend, query, requests, groups, contents)
     if query.group_field:
         groups = facets.select_best(groups, query.group_field, contents)
     if query.sort:
         groups = facets.sort_groups(groups, query.sort, contents, fields)
     page = groups[query.page]
-    explainer = _build_explainer(query, calibration)
     builder = hit_builder.HitBuilder(
-        backend, encoder, query, contents, explainer, mention_map, is_known=source != ROUGH
+        backend, query, contents, calibration, mention_map, is_known=source != ROUGH
     )
     hits = builder.build_hits(page)
     deleted = len(page) - len(hits)  # deleted while the query ran: neither shown nor counted
@@ -137,7 +121,7 @@ def _search(
         "passages": len(answer.passages),
         **({"warnings": warnings} if warnings else {}),
     }
-    return Result(hits, len(groups) - deleted, plan, facet_counts)
+    return Result(hits, len(groups) - deleted, plan, counts)
 
 
 def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str, dict[str, Any]]]:
@@ -266,20 +250,6 @@ def _find_mention_map(
         has_prior=has_prior,
         has_feedback=query.feedback > 0,
     )
-
-
-def _group_above_min_score(scored: Sequence[ScoredPassage], query: Query) -> list[Group]:
-    """Return the groups of all pages, best first."""
-    groups = hit_builder.group_passages(scored, query.group_by)[: query.window]
-    if query.min_score is None:
-        return groups
-    return [group for group in groups if group[0].score >= query.min_score]
-
-
-def _build_explainer(query: Query, calibration: Calibration) -> ScoreExplainer | None:
-    if not query.explain:
-        return None
-    return ScoreExplainer(query.fusion, query.alpha, query.window, calibration)
 
 
 def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def parse_metadata(index: str, document_id: str, content: PassageContent) -> dic
     """
     try:
         metadata = json.loads(content.metadata)
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):  # an edited row may hold any type
         metadata = None
     if not isinstance(metadata, dict):
         raise DamagedRowError(index, document_id, "the metadata")

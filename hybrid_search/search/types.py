@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,41 +136,3 @@ class Place:
     end: int
     cosine: float
     prior: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreExplainer:
-    """The values shared by the score explanations of a query."""
-
-    fusion: str
-    alpha: float
-    window: int
-    calibration: Calibration
-
-    def explain(self, best: ScoredPassage) -> dict[str, Any]:
-        """Return every component of the score of a hit's best passage.
-
-        ``score = alpha * spans + (1 - alpha) * bm25``, both mapped by the fusion; ``raw`` and
-        ``ranks`` have the values before mapping.
-        """
-        explanation = {
-            "fusion": self.fusion,
-            "alpha": self.alpha,
-            "bm25": best.parts[0],
-            "spans": best.parts[1],
-            "score": best.score,
-            "raw": {
-                "bm25": best.stored.bm25,
-                "cosine": best.cosine,
-                "prior": best.prior,
-                "terms": best.terms,
-            },
-            "ranks": {
-                "bm25": best.bm25_rank or None,
-                "cosine": best.cosine_rank or None,
-                "window": self.window,
-            },
-        }
-        if self.fusion == "calibrated":
-            explanation["calibration"] = self.calibration.to_dict()
-        return explanation

@@ -49,7 +49,7 @@ class CountingBackend:
     [
         (["money"], {}, {}),
         (["money"], {"alpha": 0.0}, {}),
-        (["money"], {"refine": "isolate", "explain": True, "min_score": 0.1}, {}),
+        (["money"], {"explain": True, "min_score": 0.1}, {}),
         (["money"], {"group_by": "passage", "where": {"city": "Ulm"}}, {}),
         (["money"], {"sort": "city"}, {}),
         (["money"], {"sort": "id"}, {}),
