@@ -65,16 +65,14 @@ class HybridSearchRetriever:
         Returns:
             The documents under ``documents``, best first.
         """
-        return _convert(self._searcher.search(query, _list_changes(where=where, size=size)))
+        return _convert(self._searcher.search(query, _list_changes(where, size)))
 
     @component.output_types(documents=list[Document])
     async def run_async(
         self, query: str, where: Mapping[str, Any] | None = None, size: int | None = None
     ) -> dict[str, list[Document]]:
         """Return what `run` does, without holding up the event loop."""
-        return _convert(
-            await self._searcher.search_async(query, _list_changes(where=where, size=size))
-        )
+        return _convert(await self._searcher.search_async(query, _list_changes(where, size)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the component as a serialised pipeline holds it.
@@ -92,8 +90,9 @@ class HybridSearchRetriever:
         return retriever
 
 
-def _list_changes(**changes: Any) -> dict[str, Any]:
-    """Return the options of one run: those that were given."""
+def _list_changes(where: Mapping[str, Any] | None, size: int | None) -> dict[str, Any]:
+    """Return the options of one run."""
+    changes = {"where": where, "size": size}
     return {name: value for name, value in changes.items() if value is not None}
 
 
