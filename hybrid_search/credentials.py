@@ -91,15 +91,11 @@ class Access:
         """Name the login for messages, without its secret."""
         if self.username is not None:
             return f"user {self.username!r}"
-        credentials = {
-            "the API key": self.api_key,
-            "the token": self.token,
-            "the AWS credentials": self.aws_region,
-        }
-        return next(
-            (name for name, credential in credentials.items() if credential),
-            "a request without login",
-        )
+        if self.api_key is not None:
+            return "the API key"
+        if self.token is not None:
+            return "the token"
+        return "the AWS credentials" if self.aws_region else "a request without login"
 
     def with_username(self, username: str | None) -> Access:
         """Return this access with the user that a URL names, if it names one.
@@ -162,14 +158,11 @@ class Access:
 
     def scrub(self, text: str) -> str:
         """Return `text` with our secrets masked: servers and proxies sometimes echo a request."""
-        header = self.authorization()
-        secrets = [
-            credential.reveal()
-            for credential in (self.password, self.api_key, self.token)
-            if credential is not None
-        ]
-        for secret in ([header.reveal().partition(" ")[2]] if header else []) + secrets:
-            text = text.replace(secret, MASK)
+        secrets = [secret for secret in (self.password, self.api_key, self.token) if secret]
+        if header := self.authorization():
+            text = text.replace(header.reveal().partition(" ")[2], MASK)
+        for secret in secrets:
+            text = text.replace(secret.reveal(), MASK)
         return text
 
 

@@ -63,8 +63,7 @@ def _save_processor_time() -> None:
     query's 600, to free memory that the system frees anyway; files and stores are closed by then.
     Frozen objects are skipped.
     """
-    config.stop_idle_spinning()
-    config.leave_out_plugins()
+    config.save_processor_time()
     gc.set_threshold(GARBAGE_OBJECTS)
     atexit.register(gc.freeze)
 

@@ -21,7 +21,7 @@ PANELS: Mapping[str, str] = {
     "Model": "model device precision dimension",
     "Cluster": "shard engine workers",
     "Limits": "queries timeout body_kilobytes",
-    "Watching": "log_format log_level log_phrases metrics_port metrics_host",
+    "Watching": "log_format log_level metrics_port metrics_host",
 }
 """The panels after the first, with options of commands, in order.
 

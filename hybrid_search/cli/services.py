@@ -75,9 +75,6 @@ def serve(
     body_kilobytes: Annotated[
         int, typer.Option(help="Largest body of a request, in thousands of bytes.")
     ] = BODY_KILOBYTES,
-    log_phrases: Annotated[
-        bool, typer.Option("--log-phrases", help="Write the phrases of queries to the log.")
-    ] = False,
     judgments: Annotated[
         Path | None,
         typer.Option(help="File that answers to spans, yes or no, are added to."),
@@ -101,7 +98,6 @@ def serve(
         queries,
         timeout,
         body_kilobytes,
-        log_phrases,
         judgments,
     )
     announce = announce_json if as_json else announce_page

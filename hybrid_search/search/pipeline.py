@@ -24,7 +24,7 @@ from hybrid_search.backends.types import Head, IndexSpec, Key, Request, check_sp
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import UsageError
-from hybrid_search.observability.traffic import count_traffic
+from hybrid_search.observability.tracing import count_traffic
 from hybrid_search.search import facets, hit_builder, no_hits, phrase_vector
 from hybrid_search.search.calibration import (
     COSINE,
@@ -67,8 +67,7 @@ def search(
     with count_traffic() as traffic:
         result = backend.answer_by_head(query.index, answer)
     milliseconds = round((time.perf_counter() - started_at) * 1000, 1)
-    measured = {"answer_bytes": traffic.answer_bytes} if traffic.answer_bytes else {}
-    return replace(result, plan={**result.plan, **measured, "milliseconds": milliseconds})
+    return replace(result, plan={**result.plan, **traffic, "milliseconds": milliseconds})
 
 
 def _search(

@@ -42,22 +42,14 @@ BODY = TypeAdapter(JudgmentBody)
 
 
 class Judging:
-    """Appends judgments to a file, one after the other.
-
-    Args:
-        path: The file.
-        client: Knows the documents that are judged.
-    """
+    """Appends judgments to a file, one after the other; `client` knows the documents."""
 
     def __init__(self, path: Path, client: AsyncClient) -> None:
         self._path, self._client = path, client
         self._lock = asyncio.Lock()
 
     async def add(self, values: dict[str, Any]) -> Judgment:
-        """Write a judgment.
-
-        Returns:
-            It, with the model of its index and the time.
+        """Return a judgment that was written, with the model of its index and the time.
 
         Raises:
             UsageError: If a value is not allowed, or the span is not in the document.
@@ -96,11 +88,7 @@ class Judging:
 
 
 def _parse(values: dict[str, Any]) -> JudgmentBody:
-    """Return the body of a judgment.
-
-    Raises:
-        UsageError: If it is none; the message names the first wrong value.
-    """
+    """Return the body of a judgment; UsageError names the first wrong value."""
     try:
         return BODY.validate_python(values)
     except ValidationError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.responses import StreamingResponse
@@ -12,26 +12,18 @@ from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.parameters import check_text
 from hybrid_search.serve.limits import Gate
-from hybrid_search.serve.problems import Problem, dump_json
-from hybrid_search.topics.types import MinedBlock
+from hybrid_search.serve.problems import Problem, dump_json, explain_error
 
 JSON_LINES_TYPE = "application/x-ndjson"
 
-Explain = Callable[[HybridSearchError], Problem]
-
 
 async def stream_matches(
-    client: AsyncClient, gate: Gate, values: dict[str, Any], explain: Explain
+    client: AsyncClient, gate: Gate, values: dict[str, Any], place: str
 ) -> StreamingResponse:
     """Return a response that sends the matches of `client.mine` as they are found.
 
-    Args:
-        client: The client.
-        gate: Each block of documents is a call of its own, with its own time.
-        values: The body: ``topics``, a list, and ``index``.
-        explain: Returns the problem that an error is; after the first lines it is the last one.
-
-    Errors before the first block, in the topics or the index, pass through.
+    Each block of documents is a call of its own, with its own time. Errors before the first block,
+    in the topics or the index, are raised; a later one is the last line, without `place`.
 
     Raises:
         UsageError: If the topics are not a list: a name would be that of a file of this machine.
@@ -47,15 +39,15 @@ async def stream_matches(
         block = first_block
         try:
             while block is not None:
-                yield _format_block(block)
+                yield b"".join(_format_line(match.to_dict()) for match in block.matches)
                 block = await gate.run(anext(blocks, None))
         except HybridSearchError as error:
-            yield dump_json(explain(error).to_dict()) + b"\n"
+            yield _format_line(explain_error(error, place).to_dict())
         except Problem as problem:
-            yield dump_json(problem.to_dict()) + b"\n"
+            yield _format_line(problem.to_dict())
 
     return StreamingResponse(send_lines(), media_type=JSON_LINES_TYPE)
 
 
-def _format_block(block: MinedBlock) -> bytes:
-    return b"".join(dump_json(match.to_dict()) + b"\n" for match in block.matches)
+def _format_line(value: dict[str, Any]) -> bytes:
+    return dump_json(value) + b"\n"

@@ -59,31 +59,19 @@ def run_app(
     open_app: OpenApp,
     announce: Callable[[str], None],
 ) -> None:
-    """Run an application over one client until SIGTERM or SIGINT.
+    """Run an application over one client until SIGTERM or SIGINT; parameters as in `serve`.
 
-    Args:
-        options: The address and the limits.
-        open_client: Returns the client, for this number of threads.
-        open_app: Returns the application over a client, to be closed after the last request.
-        announce: Called with the URL as soon as requests are answered.
-
-    UsageError is raised if nothing can listen at the address.
+    `open_app` returns the application over a client; it is closed after the last request.
     """
+
+    async def run() -> None:
+        async with open_client(min(THREADS, options.queries)) as client, open_app(client) as app:
+            await client.best_spans("ready", "ready")  # loads the model before anybody waits for it
+            server = _Server(_configure(app, options), announce, _format_url(options, listener))
+            await server.serve(sockets=[listener])
+
     with _open_socket(options) as listener, _end_quietly():
-        asyncio.run(_run_app(options, open_client, open_app, listener, announce))
-
-
-async def _run_app(
-    options: ServeOptions,
-    open_client: Callable[[int], AsyncClient],
-    open_app: OpenApp,
-    listener: socket.socket,
-    announce: Callable[[str], None],
-) -> None:
-    async with open_client(min(THREADS, options.queries)) as client, open_app(client) as app:
-        await client.best_spans("ready", "ready")  # loads the model before anybody waits for it
-        server = _Server(_configure(app, options), announce, _format_url(options, listener))
-        await server.serve(sockets=[listener])
+        asyncio.run(run())
 
 
 def _configure(app: Any, options: ServeOptions) -> uvicorn.Config:
@@ -147,11 +135,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def _open_socket(options: ServeOptions) -> Iterator[socket.socket]:
-    """Yield a socket that listens at the address.
-
-    Raises:
-        UsageError: If it cannot be opened.
-    """
+    """Yield a socket that listens at the address; raise UsageError if it cannot be opened."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             options.host, options.port, type=socket.SOCK_STREAM
