@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,7 +23,7 @@ from hybrid_search.serve.limits import Gate
 from hybrid_search.serve.operations import describe_object
 from hybrid_search.serve.options import ServeOptions
 from hybrid_search.serve.problems import Problem, dump_json, explain_error
-from hybrid_search.serve.server import run_app
+from hybrid_search.serve.server import find_location, open_client, run_app
 
 PATH = "/mcp"
 INSTRUCTIONS = (
@@ -32,8 +32,6 @@ INSTRUCTIONS = (
     "mine_topic lists the mentions of a topic; best_spans looks in one text without an index. "
     "Nothing is changed by any of them."
 )
-
-OpenClient = Callable[[int], AsyncClient]
 
 _log = logging.getLogger(__name__)
 
@@ -105,28 +103,28 @@ def _answer_error(message: str) -> mcp_types.CallToolResult:
     return mcp_types.CallToolResult(content=[content], is_error=True)
 
 
-def serve_stdio(options: ServeOptions, open_client: OpenClient, place: str) -> None:
+def serve_stdio(options: ServeOptions, place: Mapping[str, Any]) -> None:
     """Answer requests from standard input on standard output, until the input ends.
 
     Anything else that is printed goes to standard error.
     """
 
     async def run() -> None:
-        async with open_client(options.queries) as client, stdio_server() as (incoming, outgoing):
-            server = AgentServer(client, options, place).build()
+        async with open_client(options, place) as client, stdio_server() as (incoming, outgoing):
+            server = AgentServer(client, options, find_location(place)).build()
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     asyncio.run(run())
 
 
 def serve_http(
-    options: ServeOptions, open_client: OpenClient, place: str, announce: Callable[[str], None]
+    options: ServeOptions, place: Mapping[str, Any], announce: Callable[[str], None]
 ) -> None:
     """Answer over HTTP at `PATH` until SIGTERM or SIGINT; parameters as in `serve`."""
 
     @asynccontextmanager
     async def open_app(client: AsyncClient) -> AsyncIterator[ASGIApp]:
-        server = AgentServer(client, options, place).build()
+        server = AgentServer(client, options, find_location(place)).build()
         app = server.streamable_http_app(
             streamable_http_path=PATH,
             json_response=True,
@@ -137,4 +135,4 @@ def serve_http(
         async with server.session_manager.run():
             yield Guard(app, options, lambda *_: None)
 
-    run_app(options, open_client, open_app, lambda url: announce(f"{url}{PATH}"))
+    run_app(options, place, open_app, lambda url: announce(f"{url}{PATH}"))

@@ -34,4 +34,5 @@ def doctor(
             options.print_lines(f"{MARKS[check.state]} {check.name}: {check.found}{remedy}")
     if as_json:
         options.print_json({"checks": [asdict(check) for check in checks]})
-    options.exit_with(1 if any(check.state == "problem" for check in checks) else 0)
+    if any(check.state == "problem" for check in checks):
+        options.exit_with(1)

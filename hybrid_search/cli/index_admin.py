@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
+from hybrid_search.api import connect
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY
 from hybrid_search.errors import DamagedIndexError, HybridSearchError, UsageError
@@ -70,21 +71,13 @@ def setup(
     as_json: options.Json = False,
 ) -> None:
     """Make an empty index, unless it exists; the first ingest does the same with the defaults."""
-    from hybrid_search.api import connect
-
     options.check_lasting(place["url"])
     with connect(**place) as client:
         client.setup(index, policy=policy, codes=codes, options=_drop_unset(settings))
         info = client.describe(index)
     if as_json:
-        options.print_json(
-            {
-                "index": index,
-                "documents": info.documents,
-                "passages": info.passages,
-                **asdict(info.spec),
-            }
-        )
+        counts = {"documents": info.documents, "passages": info.passages}
+        options.print_json({"index": index, **counts, **asdict(info.spec)})
     else:
         options.print_lines(
             f"index {index!r} is ready, with {info.documents:,} documents, for {info.spec.model}"
@@ -123,7 +116,6 @@ def reindex(
     summary.
     """
     from hybrid_search import config
-    from hybrid_search.api import connect
     from hybrid_search.cli.progress import progress
     from hybrid_search.ingest.rejects import default_rejects_path
     from hybrid_search.ingest.sources import files as document_sources
@@ -150,7 +142,8 @@ def reindex(
     for line in format_losses(summary):
         options.print_lines(line, err=True)
     options.print_json(summary.to_dict())
-    options.exit_with(1 if summary.replaced else 0)
+    if summary.replaced:
+        options.exit_with(1)
 
 
 def delete(
@@ -165,8 +158,6 @@ def delete(
     store: options.Store,
 ) -> None:
     """Delete documents from an index, or with --yes the whole index."""
-    from hybrid_search.api import connect
-
     if bool(ids) == yes:
         raise UsageError(
             f"give either the ids of documents, or --yes to delete the whole index {index!r}"
@@ -200,8 +191,6 @@ UNKNOWN = "?"
 
 def indexes(*, store: options.Store, as_json: options.Json = False) -> None:
     """List the indexes: their documents, size on disk, model, and when they were last written."""
-    from hybrid_search.api import connect
-
     with connect(**store) as client:
         rows = [_describe(client, name) for name in client.indexes()]
     if as_json:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from hybrid_search.api import connect
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.errors import HybridSearchError
 from hybrid_search.ingest.options import IngestOptions, WriteOptions
@@ -18,8 +19,6 @@ from hybrid_search.ingest.summary import (
     propose_cleaning,
 )
 from hybrid_search.observability import logs
-
-EXIT_LOSSES = 1
 
 
 def ingest(
@@ -44,7 +43,6 @@ def ingest(
     refused or replaced others of this run; 2 if nothing could run, or an error ended the run
     half-way.
     """
-    from hybrid_search.api import connect
     from hybrid_search.cli.progress import progress
     from hybrid_search.ingest import run
     from hybrid_search.ingest.reports import combine_reports, serve_reports
@@ -75,8 +73,8 @@ def ingest(
         run_options = replace(run_options, report=combine_reports(report, tally))
         summary = run.run_ingest(client.run_ingest, source, run_options, checkpoint, progress)
     _print_summary(summary, index)
-    has_losses = bool(summary.rejected or summary.replaced)
-    options.exit_with(EXIT_LOSSES if has_losses and not source.follow else 0)
+    if (summary.rejected or summary.replaced) and not source.follow:
+        options.exit_with(1)
 
 
 @contextmanager

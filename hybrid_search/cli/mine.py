@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hybrid_search.api import connect
 from hybrid_search.cli import ingest_options, mining_outputs, options
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.observability import logs
 
 if TYPE_CHECKING:
     from hybrid_search.topics.run import MiningSummary
-
-EXIT_DAMAGED = 1
 
 
 def mine(
@@ -47,7 +46,6 @@ def mine(
     summary. Exit status: 0; 1 if damaged passages were left out; 2 if nothing could run, or an
     error ended the run half-way.
     """
-    from hybrid_search.api import connect
     from hybrid_search.cli.mining_job import mine_index
     from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
     from hybrid_search.topics.topics import Topics
@@ -75,7 +73,8 @@ def mine(
         if upload and out is not None:
             upload(out, summary, report["date"])
     _show(summary, out)
-    options.exit_with(EXIT_DAMAGED if summary.progress.damaged else 0)
+    if summary.progress.damaged:
+        options.exit_with(1)
 
 
 def _show(summary: MiningSummary, out: Path | None) -> None:

@@ -163,13 +163,7 @@ def check_lasting(url: str | None) -> None:
 
 
 def explain_nothing(client: "Client", index: str, *narrowing: str) -> None:
-    """Explain on standard error why nothing was found: an empty index, or narrow options.
-
-    Args:
-        client: The client that found nothing.
-        index: The index that was searched.
-        *narrowing: The options that exclude results, as given.
-    """
+    """Explain on standard error why nothing was found: an empty index, or `narrowing` options."""
     from hybrid_search.search.no_hits import describe_empty_index
 
     if client.describe(index).documents == 0:

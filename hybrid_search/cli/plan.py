@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hybrid_search.api import connect
 from hybrid_search.cli import ingest_options, options
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ def plan(
     Up to 1,000 documents from the beginning of the sources, or as many as are encoded in 15
     seconds, are the sample. Nothing is written.
     """
-    from hybrid_search.api import connect
     from hybrid_search.ingest.sources import files as document_sources
 
     source_files = sources or [str(document_sources.SAMPLE)]

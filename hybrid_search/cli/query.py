@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
+from hybrid_search.api import connect
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX, ModelOptions
 from hybrid_search.errors import InputError, UsageError
@@ -44,8 +45,6 @@ def query(
     **query_options: Unpack[QueryOptions],
 ) -> None:
     """Find a phrase: documents by fused score, with the words that matched and their offsets."""
-    from hybrid_search.api import connect
-
     form = _choose_format(output_format, as_json)
     with connect(**place) as client:
         if dry_run:
@@ -113,8 +112,6 @@ def best_spans(
     **choice: Unpack[SpanOptions],
 ) -> None:
     """Find the best spans of one text, without an index."""
-    from hybrid_search.api import connect
-
     with connect("memory:", **model) as client:
         if file is not None and text is None and phrase is None:
             for answer in _answers(client, file, choice):
@@ -179,7 +176,6 @@ def show(
     as_json: options.Json = False,
 ) -> None:
     """Show a document: its metadata, and its turns with their speakers and times."""
-    from hybrid_search.api import connect
     from hybrid_search.cli.show_result import show_document
 
     with connect(**place) as client:

@@ -11,18 +11,12 @@ from hybrid_search.cli.commands import COMMANDS, list_examples
 from hybrid_search.errors import put_plainly, show_value
 from hybrid_search.text.near_names import find_near_name
 
-LIMITS = ("--limit", "--size", "--head", "-n")
-"""Options of other programs for the number of documents, which ``ingest`` lacks."""
-
 
 def describe(error: Any, arguments: Sequence[str]) -> str:
     """Return a usage error as one sentence that ends with a pointer to the help."""
     option = getattr(error, "option_name", "")
     if option and hasattr(error, "possibilities"):
-        hint = suggest(option, _list_options(error.ctx))
-        if not hint and error.ctx and error.ctx.command.name == "ingest" and option in LIMITS:
-            hint = ": hand over a part, as in head -n 3 FILE | hybrid-search ingest -"
-        text = f"no such option {option}{hint}"
+        text = f"no such option {option}{suggest(option, _list_options(error.ctx))}"
     elif value := _find_value(error, arguments):
         reason = put_plainly(error.message).rstrip(".")
         reason = f"it {reason}" if reason.startswith("must ") else reason

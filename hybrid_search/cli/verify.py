@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hybrid_search.api import connect
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX, DEFAULT_SAMPLE
 
@@ -46,15 +47,14 @@ def verify(
     --repair nothing is changed. Exit status: 0 if all is well, 1 if something is wrong, 2 if the
     check could not run.
     """
-    from hybrid_search.api import connect
-
     with connect(**place) as client:
         verification = client.verify(index, sample=sample, full=full, repair=repair)
     if as_json:
         options.print_json(verification.to_dict())
     else:
         _show(verification)
-    options.exit_with(0 if verification.is_sound else 1)
+    if not verification.is_sound:
+        options.exit_with(1)
 
 
 def _show(verification: Verification) -> None:

@@ -110,11 +110,21 @@ def fuse(
     )
     parts = zip(bm25_parts, span_parts, strict=True)
     ranks = zip(legs.bm25_rank.tolist(), legs.cosine_rank.tolist(), strict=True)
+    columns = zip(passages, scores, ranks, parts, strict=True)
     return [
-        passage.with_fusion(score, passage_parts, passage_ranks, legs.terms)
-        for passage, score, passage_parts, passage_ranks in zip(
-            passages, scores, parts, ranks, strict=True
+        ScoredPassage(  # dataclasses.replace takes three times as long
+            passage.stored,
+            passage.request,
+            passage.cosines,
+            passage.cosine,
+            passage.span_score,
+            passage.priors,
+            score,
+            *passage_ranks,
+            passage_parts,
+            legs.terms,
         )
+        for passage, score, passage_ranks, passage_parts in columns
     ]
 
 

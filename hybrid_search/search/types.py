@@ -41,23 +41,6 @@ class ScoredPassage:
     parts: tuple[float, float] = (0.0, 0.0)
     terms: int = 0
 
-    def with_fusion(
-        self, score: float, parts: tuple[float, float], ranks: tuple[int, int], terms: int
-    ) -> ScoredPassage:
-        """Return the passage with the fields that fusion adds; `ranks` are by BM25 and by spans."""
-        return ScoredPassage(  # dataclasses.replace takes three times as long
-            self.stored,
-            self.request,
-            self.cosines,
-            self.cosine,
-            self.span_score,
-            self.priors,
-            score,
-            *ranks,
-            parts,
-            terms,
-        )
-
     @property
     def prior(self) -> float:
         """The prior added to the cosine of the best span."""
