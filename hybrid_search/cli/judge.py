@@ -18,7 +18,7 @@ from hybrid_search.observability import logs
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
-    from hybrid_search.search.document_view import DocumentView
+    from hybrid_search.search.hit import DocumentView
     from hybrid_search.topics.judging_queue import JudgingQueue
     from hybrid_search.topics.judgments import Judgment
     from hybrid_search.topics.match import Match

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hybrid_search.backends.server.backend import ServerBackend
     from hybrid_search.client import Client
     from hybrid_search.ingest.shards import Shard
-    from hybrid_search.search.document_view import DocumentView
+    from hybrid_search.search.hit import DocumentView
     from hybrid_search.topics.match_upload import ReadDocuments
     from hybrid_search.topics.run import MiningSummary
 
@@ -62,11 +62,7 @@ class Report(TypedDict, total=False):
 
 
 def check_outputs(output: Output, report: Report, shard: str | None) -> None:
-    """Check that the options are compatible.
-
-    Raises:
-        UsageError: If they are not.
-    """
+    """Raise UsageError if the options are not compatible."""
     from hybrid_search.topics import match_formats
 
     out, form, to_index, since = (
@@ -148,14 +144,7 @@ Upload = Callable[[Path, "MiningSummary", str | None], None]
 
 
 def open_upload(client: "Client", index: str, to_index: str) -> Upload:
-    """Open the index for matches.
-
-    Returns:
-        A function that uploads matches.
-
-    Raises:
-        UsageError: If the backend is not a server, or the index does not hold matches.
-    """
+    """Return a function that uploads matches; raise UsageError if the index cannot take them."""
     from hybrid_search.backends.server.backend import ServerBackend
     from hybrid_search.backends.server.match_index import MatchIndex
     from hybrid_search.topics.match_upload import upload_matches

@@ -127,8 +127,7 @@ def parse_conditions(expressions: list[str] | None) -> Mapping[str, Any] | None:
     If a key is repeated, ``=`` allows any of the values, and ``!=`` none of them.
 
     Raises:
-        UsageError: If an expression is not a key, a comparison and a value, or two are
-            contradictory.
+        UsageError: If an expression is not of this form, or two are contradictory.
     """
     where: dict[str, Any] = {}
     for expression in expressions or []:

@@ -58,11 +58,7 @@ def query(
 
 
 def _choose_format(name: str, as_json: bool) -> str:
-    """Return the output format.
-
-    Raises:
-        UsageError: If it is unknown, or contradicts ``--json``.
-    """
+    """Return the output format; raise UsageError if it is unknown or contradicts ``--json``."""
     check_choice("--format", name, FORMATS)
     if as_json and name not in ("text", "json"):
         raise UsageError(f"--format is {name!r} beside --json: leave one of them out")

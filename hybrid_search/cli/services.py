@@ -101,12 +101,6 @@ def mcp(
         ),
     ] = False,
     port: Annotated[int, typer.Option(help="The port with --http; 0 takes any free one.")] = PORT,
-    queries: Annotated[
-        int, typer.Option(help="Calls that are answered or wait at once; others are refused.")
-    ] = QUERIES,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds that an answer may take to be found.")
-    ] = TIMEOUT,
     *,
     place: options.Place,
     log: options.LogOptions,  # noqa: ARG001 (errors are reported by it)
@@ -117,7 +111,7 @@ def mcp(
     service of its own, until SIGTERM or Ctrl-C.
     """
     server = import_server("hybrid_search.agents.server", "mcp")
-    service_options = ServeOptions(port=port, queries=queries, timeout=timeout)
+    service_options = ServeOptions(port=port)
     if http:
         server.serve_http(service_options, place, announce)
     else:

@@ -19,7 +19,7 @@ from hybrid_search.search.hit import Hit, Span, format_parts
 from hybrid_search.search.result import Result
 
 if TYPE_CHECKING:
-    from hybrid_search.search.document_view import DocumentView
+    from hybrid_search.search.hit import DocumentView
     from hybrid_search.topics.match import Match
     from hybrid_search.topics.surroundings import Surroundings
     from hybrid_search.topics.topic import Topic

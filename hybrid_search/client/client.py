@@ -34,8 +34,7 @@ from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.parameters import check_phrase, check_text, complete, expand_options
 from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.document_view import DocumentView
-from hybrid_search.search.hit import Span
+from hybrid_search.search.hit import DocumentView, Span
 from hybrid_search.search.query import PARAMETERS, DocumentOptions, Query, QueryOptions, SpanOptions
 from hybrid_search.search.result import Result
 from hybrid_search.text import window_policy

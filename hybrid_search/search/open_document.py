@@ -21,8 +21,7 @@ from hybrid_search.errors import DocumentMissingError, show_value
 from hybrid_search.search import candidates, pipeline, span_search
 from hybrid_search.search.calibration import COSINE, SCORE, Calibration, LoadCalibration
 from hybrid_search.search.damage import choose_remedy
-from hybrid_search.search.document_view import DocumentView, PassageScores
-from hybrid_search.search.hit import Span, TurnPlace
+from hybrid_search.search.hit import DocumentView, PassageScores, Span, TurnPlace
 from hybrid_search.search.hit_builder import leave_out_weak_spans
 from hybrid_search.search.query import Query
 from hybrid_search.search.span_content import (
@@ -219,13 +218,9 @@ class _DocumentScorer:
 
 
 def score_words(scores: Floats, first: Any, last: Any, words: int) -> Floats:
-    """Return the score of the best span that contains each word, float32 ``[words]``.
+    """Return the score of the best span that contains each of the `words`, float32 ``[words]``.
 
-    Args:
-        scores: The score of each span, float32 ``[spans]``.
-        first: The first word of each span, intp ``[spans]``.
-        last: Its last word, likewise.
-        words: How many words there are.
+    `scores` are of all spans, float32 ``[spans]``; `first` and `last` are their words.
     """
     best = np.full(words, -np.inf, np.float32)
     for step in range(spans.MAX_WORDS):

@@ -25,7 +25,7 @@ from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.observability.tracing import count_traffic
-from hybrid_search.search import facets, hit_builder, no_hits, phrase_vector
+from hybrid_search.search import hit_builder, no_hits, phrase_vector
 from hybrid_search.search.calibration import (
     COSINE,
     ROUGH,
@@ -36,7 +36,13 @@ from hybrid_search.search.calibration import (
     find_mention_map,
 )
 from hybrid_search.search.candidates import Retrieved, rank
-from hybrid_search.search.contents import fetch_contents
+from hybrid_search.search.contents import (
+    check_fields,
+    count_facets,
+    fetch_contents,
+    select_best,
+    sort_groups,
+)
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.no_hits import explain_no_speaker
 from hybrid_search.search.query import Query
@@ -81,7 +87,7 @@ def _search(
     """Answer `query` in an index with this head."""
     spec, fields = head
     encoder = match_encoder_to_index(encoder, query.index, spec)
-    facets.check(query, fields)
+    check_fields(query, fields)
     requests = build_requests(query, query.phrases, encoder, fields)
     prior = requests[0].prior
     spans_by = SCORE if prior else COSINE
@@ -95,11 +101,11 @@ def _search(
     if query.min_score is not None:
         groups = [group for group in groups if group[0].score >= query.min_score]
     contents = fetch_contents(backend, query, groups)
-    counts = facets.count_facets(backend, query, requests, groups, contents)
+    counts = count_facets(backend, query, requests, groups, contents)
     if query.group_field:
-        groups = facets.select_best(groups, query.group_field, contents)
+        groups = select_best(groups, query.group_field, contents)
     if query.sort:
-        groups = facets.sort_groups(groups, query.sort, contents, fields)
+        groups = sort_groups(groups, query.sort, contents, fields)
     page = groups[query.page]
     builder = hit_builder.HitBuilder(
         backend, query, contents, calibration, mention_map, is_known=source != ROUGH

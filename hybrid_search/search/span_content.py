@@ -62,10 +62,7 @@ def parse_metadata(index: str, document_id: str, content: PassageContent) -> dic
 def find_turn(
     content: PassageContent, layout: Sequence[Any], start: int, end: int
 ) -> Mapping[str, Any] | None:
-    """Return the turn that contains the span; None if the passage has no such place.
-
-    `layout` is what `parse_layout` returned for the passage.
-    """
+    """Return the turn of a parsed layout that contains the span; None if there is none."""
     if not content.start <= start < end <= content.start + len(content.text):
         return None
     try:
@@ -76,10 +73,7 @@ def find_turn(
 
 
 def read_turns(layout: Sequence[Any]) -> list[TurnPlace]:
-    """Return the turns of a passage; empty if its layout is damaged.
-
-    `layout` is what `parse_layout` returned for the passage.
-    """
+    """Return the turns of a passage with this parsed layout; empty if it is damaged."""
     try:
         return [_read_turn(turn) for turn in layout]
     except (ValueError, TypeError, LookupError):
@@ -103,15 +97,9 @@ class SpanTimes(NamedTuple):
 def find_times(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
     """Return the times of the words between `start` and `end` in the text of a turn.
 
-    Args:
-        turn: The turn as the layout of its passage has it.
-        start: Where the span starts in the turn's text.
-        end: Where it ends.
-
-    Returns:
-        The times of its first and last word if the turn has them. Otherwise they are interpolated
-        by characters between the known times around them. A turn with a single time gives that
-        time; a turn without times, or with a damaged layout, gives None.
+    They are those of the first and last word if the turn has them, else interpolated by characters
+    between the known times around them. A turn with a single time gives that time; one without
+    times, or with a damaged layout, gives None.
     """
     try:
         return _find_times(turn, start, end)

@@ -11,8 +11,7 @@ import yaml
 
 import hybrid_search
 from hybrid_search.client import Client
-from hybrid_search.search.document_view import DocumentView, PassageScores
-from hybrid_search.search.hit import Hit, Span, TurnPlace
+from hybrid_search.search.hit import DocumentView, Hit, PassageScores, Span, TurnPlace
 from hybrid_search.serve.judging import BODY
 from hybrid_search.serve.operations import describe_object, list_operations, list_topic_keys
 from hybrid_search.serve.signatures import Schema, describe_class, read_descriptions

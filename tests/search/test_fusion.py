@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid_search.errors import UsageError
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.candidates import rank_scores
 from hybrid_search.search.fusion import FUSIONS
@@ -99,12 +98,6 @@ def test_rrf_gives_nothing_for_a_leg_beyond_its_window() -> None:
     # a window of 1: only the first of each leg has a rank
     scores = FUSIONS["rrf"](legs([9.0, 8.0], [0.1, 0.2], window=1), 0.5)
     assert scores.tolist() == pytest.approx([0.5 / 61, 0.5 / 61])
-
-
-def test_an_unknown_fusion_is_refused_with_those_there_are() -> None:
-    message = f"'borda' is not one of {', '.join(FUSIONS)}"
-    with pytest.raises(UsageError, match=message):
-        FUSIONS["borda"]
 
 
 BM25 = st.one_of(st.just(0.0), st.floats(min_value=1e-6, max_value=200.0))
