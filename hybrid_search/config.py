@@ -201,13 +201,7 @@ def _set_default(variable: str, value: str, reader: str = "") -> None:
 
 
 def _access() -> Access:
-    """Return the server access configured in the environment.
-
-    A password without a username is accepted here: the URL may still name the user.
-
-    Raises:
-        UsageError: If a variable is invalid or contradicts another.
-    """
+    """Return the server access configured in the environment; the URL may still name the user."""
     region, service = _read("HYBRID_SEARCH_AWS_REGION"), _read("HYBRID_SEARCH_AWS_SERVICE")
     if service and not region:
         raise UsageError(

@@ -98,11 +98,7 @@ class Access:
         return "the AWS credentials" if self.aws_region else "a request without login"
 
     def with_username(self, username: str | None) -> Access:
-        """Return this access with the user that a URL names, if it names one.
-
-        Raises:
-            UsageError: If the result is not exactly one complete login.
-        """
+        """Return this access with the user that a URL names, if it names one."""
         if username is not None and self.username not in (None, username):
             raise UsageError(
                 f"the URL names user {username!r} and HYBRID_SEARCH_USERNAME "
@@ -118,13 +114,7 @@ class Access:
         return access
 
     def check(self) -> None:
-        """Check that there is at most one login, and that a user has a password.
-
-        A password without a user is accepted: the URL may still name the user.
-
-        Raises:
-            UsageError: If two logins are set, a user has no password, or the name holds a colon.
-        """
+        """Raise UsageError for two logins or half of one, but for a user that the URL may name."""
         if self.username is not None and ":" in self.username:
             raise UsageError(
                 "a username cannot hold a colon: put the password into HYBRID_SEARCH_PASSWORD"
@@ -167,11 +157,7 @@ class Access:
 
 
 def refuse_secrets(url: str) -> None:
-    """Check that `url` holds no password or other secret. The message does not repeat it.
-
-    Raises:
-        UsageError: If there is a password in front of the host, or an option that sounds secret.
-    """
+    """Raise UsageError, which does not repeat it, if `url` holds a password or another secret."""
     _, separator, remainder = url.partition("://")
     user, at_sign, _ = remainder.rpartition("@")
     has_password = at_sign and ":" in unquote(user)

@@ -52,8 +52,4 @@ async def _mine_topic(client: AsyncClient, arguments: dict[str, Any]) -> dict[st
         matches += [match.to_dict() for match in islice(block.matches, missing)]
         if len(matches) > size:
             break
-    return {
-        "matches": matches[:size],
-        "complete": len(matches) <= size,
-        "documents": documents,
-    }
+    return {"matches": matches[:size], "complete": len(matches) <= size, "documents": documents}

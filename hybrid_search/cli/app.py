@@ -193,9 +193,6 @@ def _start(ctx: typer.Context, version: Version = False) -> None:  # noqa: ARG00
 
 
 app = typer.Typer(
-    name="hybrid-search",
-    cls=_Program,
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
+    name="hybrid-search", cls=_Program, invoke_without_command=True, pretty_exceptions_enable=False
 )
 app.callback()(_start)

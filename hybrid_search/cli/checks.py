@@ -98,10 +98,7 @@ MARKS = {"ok": "ok     ", "warning": "warning", "problem": "PROBLEM"}
 
 
 def doctor(
-    index: options.Index = DEFAULT_INDEX,
-    *,
-    place: options.Place,
-    as_json: options.Json = False,
+    index: options.Index = DEFAULT_INDEX, *, place: options.Place, as_json: options.Json = False
 ) -> None:
     """Check everything that a run needs, and say what to do about each problem.
 

@@ -11,21 +11,11 @@ import typer
 from hybrid_search.api import connect
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX
-from hybrid_search.discover.options import (
-    SEED,
-    DiscoverOptions,
-    SimilarOptions,
-    describe_distance,
-)
+from hybrid_search.discover.options import SEED, DiscoverOptions, SimilarOptions, describe_distance
 from hybrid_search.observability.escapes import blank_controls
 
 if TYPE_CHECKING:
-    from hybrid_search.discover.types import (
-        Discovery,
-        Occurrence,
-        PhraseGroup,
-        SimilarPhrase,
-    )
+    from hybrid_search.discover.types import Discovery, Occurrence, PhraseGroup, SimilarPhrase
 
 SHOWN_GROUPS = 30
 """Number of groups that ``cluster`` shows to people; ``--json`` has all."""

@@ -27,12 +27,10 @@ class ServerSettings(TypedDict, total=False):
     """What a server is told when an index is made."""
 
     analyzer: Annotated[
-        str | None,
-        Parameter("Analyzer that cuts texts into terms; the server must have it."),
+        str | None, Parameter("Analyzer that cuts texts into terms; the server must have it.")
     ]
     knn_engine: Annotated[
-        str | None,
-        Parameter("Library of the vector graph: lucene, or on OpenSearch also faiss."),
+        str | None, Parameter("Library of the vector graph: lucene, or on OpenSearch also faiss.")
     ]
     quantization: Annotated[
         str | None,
@@ -41,8 +39,7 @@ class ServerSettings(TypedDict, total=False):
         ),
     ]
     graph_dimension: Annotated[
-        int | None,
-        Parameter("How many numbers of its vectors the graph has; word codes have all."),
+        int | None, Parameter("How many numbers of its vectors the graph has; word codes have all.")
     ]
     m: Annotated[int | None, Parameter("Links of each vector in the graph.")]
     ef_construction: Annotated[
@@ -62,8 +59,7 @@ def setup(
         ),
     ] = DEFAULT_POLICY,
     codes: Annotated[
-        int,
-        typer.Option(help="Bits in which a number of a stored vector is kept: 2, 3, 4 or 8."),
+        int, typer.Option(help="Bits in which a number of a stored vector is kept: 2, 3, 4 or 8.")
     ] = DEFAULT_BITS,
     *,
     settings: ServerSettings,

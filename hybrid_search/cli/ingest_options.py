@@ -95,8 +95,7 @@ class Watching(TypedDict, total=False):
     metrics_port: Annotated[
         int | None,
         Parameter(
-            "Serve /metrics for Prometheus at this port; 0: any that is free.",
-            limits=(0, 65535),
+            "Serve /metrics for Prometheus at this port; 0: any that is free.", limits=(0, 65535)
         ),
     ]
     metrics_host: Annotated[str, Parameter("The address to serve them at.", default="127.0.0.1")]
@@ -112,7 +111,7 @@ CheckpointFile = Annotated[
     Path | None,
     typer.Option(
         help="File that notes how many lines are done: "
-        "the same command after a kill begins behind them.",
+        "the same command after a kill begins behind them."
     ),
 ]
 Executor = Annotated[

@@ -25,8 +25,7 @@ def mine(
     output: mining_outputs.Output,
     report: mining_outputs.Report,
     engine: Annotated[
-        str,
-        typer.Option(help="Where spans are scored: local, or ray: by actors of a Ray cluster."),
+        str, typer.Option(help="Where spans are scored: local, or ray: by actors of a Ray cluster.")
     ] = "local",
     workers: ingest_options.Workers,
     feedback: Annotated[

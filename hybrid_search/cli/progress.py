@@ -8,14 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from hybrid_search.ingest.summary import Summary, format_summary
 from hybrid_search.observability import logs
@@ -52,7 +45,7 @@ def _show(
         return
     description = TextColumn("{task.description}", markup=False)
     times = (TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(SpinnerColumn(), BarColumn(), description, *times, console=console) as bar:
+    with Progress(BarColumn(), description, *times, console=console) as bar:
         task = bar.add_task("starting", total=total)
         yield lambda summary: bar.update(
             task, completed=measure(summary), description=describe(summary)

@@ -55,8 +55,7 @@ def serve(
     ] = HOST,
     port: Annotated[int, typer.Option(help="The port; 0 takes any free one.")] = PORT,
     token_file: Annotated[
-        Path | None,
-        typer.Option(help="File with the token that every request must bear."),
+        Path | None, typer.Option(help="File with the token that every request must bear.")
     ] = None,
     queries: Annotated[
         int, typer.Option(help="Calls that are answered or wait at once; others get status 429.")
@@ -68,8 +67,7 @@ def serve(
         int, typer.Option(help="Largest body of a request, in thousands of bytes.")
     ] = BODY_KILOBYTES,
     judgments: Annotated[
-        Path | None,
-        typer.Option(help="File that answers to spans, yes or no, are added to."),
+        Path | None, typer.Option(help="File that answers to spans, yes or no, are added to.")
     ] = None,
     *,
     place: options.Place,
@@ -82,13 +80,7 @@ def serve(
     """
     server = import_server("hybrid_search.serve.server", "serve")
     service_options = ServeOptions(
-        host,
-        port,
-        read_token(token_file),
-        queries,
-        timeout,
-        body_kilobytes,
-        judgments,
+        host, port, read_token(token_file), queries, timeout, body_kilobytes, judgments
     )
     server.serve(service_options, place, partial(announce, as_json=as_json))
 

@@ -228,9 +228,7 @@ class Client:
 
     @expand_options(ObjectOptions)
     def ingest(
-        self,
-        documents: Iterable[Mapping[str, Any]] | ArrowStream,
-        **options: Unpack[ObjectOptions],
+        self, documents: Iterable[Mapping[str, Any]] | ArrowStream, **options: Unpack[ObjectOptions]
     ) -> Summary:
         """Index documents, replacing those whose id is already indexed and whose content changed.
 

@@ -25,15 +25,11 @@ CONTENTS = (PASSAGE, TURN)
 
 @dataclass(frozen=True, slots=True)
 class RetrievedDocument:
-    """A hit as frameworks take it.
+    """A hit as frameworks take it: `text` is its passage, or the turn around its best span.
 
-    Attributes:
-        id: The id of the passage, unique in its index: ``<document id>#<passage>``.
-        document_id: The id of the document that it is from.
-        text: The content: the passage, or the turn around its best span.
-        start: Where the content begins in the document, in code points.
-        metadata: The caller's own keys, and under `OWN_KEY` all numbers and spans of the hit.
-        score: The fused score, 0..1 unless another fusion was requested.
+    The id is that of the passage, unique in its index: ``<document id>#<passage>``. The content
+    begins at `start` in the document, in code points. The metadata has the caller's own keys, and
+    under `OWN_KEY` all numbers and spans of the hit.
     """
 
     id: str
@@ -50,18 +46,11 @@ class RetrievedDocument:
 
 
 class Searcher:
-    """Asks one client with the same options each time.
-
-    Args:
-        url: As in `hybrid_search.query`; the client is that of this process.
-        content: passage, or turn: the one around the best span.
-        client: A client to ask in place of that of `url`. Its owner closes it.
-        options: The parameters of a query, each explained in `hybrid_search.query`.
+    """Asks one client with the same options each time: that of `url` in this process, or `client`.
 
     Raises:
         UsageError: If a value is not allowed, the URL holds a secret, or there are both a URL and a
             client.
-        TypeError: If a query has no parameter of a name.
     """
 
     def __init__(
@@ -102,11 +91,7 @@ class Searcher:
         return [build_document(hit, self.content) for hit in result]
 
     def describe(self) -> dict[str, Any]:
-        """Return the parameters that make such a searcher again; none of them is a secret.
-
-        Raises:
-            UsageError: If it has a client of its own, which cannot be saved.
-        """
+        """Return the parameters that make such a searcher again; none of them is a secret."""
         if self._own_client is not None:
             raise UsageError(
                 "a retriever with a client of its own cannot be saved: make it with url= "
@@ -140,10 +125,9 @@ def build_document(hit: Hit, content: str) -> RetrievedDocument:
 
 
 def _select_turn(hit: Hit) -> tuple[int, str]:
-    """Return start and text of the turn around the best span that is in the hit's passage.
+    """Return start and text of the turn around the best span in the hit's passage.
 
-    Of a turn that is longer than a passage that is the piece in the passage. Without such a span,
-    as with ``spans=0``, it is the whole passage.
+    It is cut to the passage. Without such a span, as with ``spans=0``, it is the whole passage.
     """
     end_of_text = hit.start + len(hit.text)
     for span in hit.spans:

@@ -78,8 +78,7 @@ def score_passages(
 
 
 def _score_spans(
-    request: Request,
-    cosines_by_passage: Sequence[tuple[StoredPassage, Floats]],
+    request: Request, cosines_by_passage: Sequence[tuple[StoredPassage, Floats]]
 ) -> list[ScoredPassage]:
     """Return the passages with score and cosine of their best span; both are 0 without spans."""
     priors: Iterable[Floats | None] = (

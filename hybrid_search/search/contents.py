@@ -13,14 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import (
-    FACETS,
-    Fault,
-    Key,
-    PassageContent,
-    Request,
-    StoredPassage,
-)
+from hybrid_search.backends.types import FACETS, Fault, Key, PassageContent, Request, StoredPassage
 from hybrid_search.errors import UsageError, show_value
 from hybrid_search.search.query import Query
 from hybrid_search.search.span_content import parse_metadata

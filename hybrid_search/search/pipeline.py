@@ -184,10 +184,7 @@ def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Enc
 
 
 def _score_phrases(
-    backend: Backend,
-    requests: Sequence[Request],
-    calibration: Calibration,
-    query: Query,
+    backend: Backend, requests: Sequence[Request], calibration: Calibration, query: Query
 ) -> Retrieved:
     """Return the passages of all phrases, fused and best first.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from hybrid_search.backends.turn_layout import unpack_word_times
 from hybrid_search.backends.types import DamagedRowError, PassageContent
@@ -125,15 +126,7 @@ def _find_among_words(turn: Mapping[str, Any], start: int, end: int) -> SpanTime
         return SpanTimes(starts[start], ends[end], "words")
     bounds = ((0, turn.get("start_ms")), (turn["end"] - turn["start"], turn.get("end_ms")))
     known = {place: time for place, time in bounds if time is not None} | starts | ends
-    points = sorted(known.items())
-    start_ms = starts.get(start, _interpolate(points, start))
-    end_ms = ends.get(end, _interpolate(points, end))
+    places = sorted(known)
+    times = np.interp((start, end), places, [known[place] for place in places])
+    start_ms, end_ms = (round(time) for time in times.tolist())
     return SpanTimes(start_ms, max(start_ms, end_ms), "interpolated")
-
-
-def _interpolate(points: Sequence[tuple[int, int]], place: int) -> int:
-    """Return the time at an offset of the text, interpolated between the points around it."""
-    number = min(max(bisect_right(points, place, key=lambda point: point[0]), 1), len(points) - 1)
-    (before, time_before), (after, time_after) = points[number - 1], points[number]
-    share = min(max((place - before) / (after - before), 0.0), 1.0)
-    return round(time_before + share * (time_after - time_before))

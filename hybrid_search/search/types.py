@@ -93,21 +93,12 @@ class PassageSpans:
 
     @classmethod
     def from_passage(
-        cls,
-        start: int,
-        codes: WordCodes,
-        cosines: Floats,
-        priors: Floats | None = None,
+        cls, start: int, codes: WordCodes, cosines: Floats, priors: Floats | None = None
     ) -> Self:
         """Return the spans of a passage that starts at offset `start` of its document."""
         first, last = spans.bounds(codes.counts)
         offset = np.int32(start)
-        return cls(
-            cosines,
-            codes.words[first, 0] + offset,
-            codes.words[last, 1] + offset,
-            priors,
-        )
+        return cls(cosines, codes.words[first, 0] + offset, codes.words[last, 1] + offset, priors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,7 @@ from hybrid_search.async_client import AsyncClient
 from hybrid_search.errors import UsageError, put_plainly
 from hybrid_search.parameters import MAX_PHRASE
 from hybrid_search.search.query import DEFAULTS
-from hybrid_search.topics.judgments import (
-    Judgment,
-    append_judgments,
-    current_time,
-    read_judgments,
-)
+from hybrid_search.topics.judgments import Judgment, append_judgments, current_time, read_judgments
 
 _Offset = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 _Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE)]

@@ -76,11 +76,7 @@ class ServeOptions:
 
 
 def read_token(file: Path | None) -> Secret | None:
-    """Return the token in a file; None without one.
-
-    Raises:
-        UsageError: If it is too short, or is not one word of plain ASCII.
-    """
+    """Return the token in a file, None without one; raise UsageError if it is too weak."""
     if file is None:
         return None
     token = read_private_text("--token-file", file).strip()

@@ -60,13 +60,9 @@ ANSWERS: dict[type[HybridSearchError], tuple[int, str | None]] = {
 
 
 class Problem(Exception):  # noqa: N818 # RFC 9457 calls it so
-    """A request that cannot be answered: the status and one sentence for its sender.
+    """A request that cannot be answered: the HTTP status and one sentence for its sender.
 
-    Args:
-        status: The HTTP status.
-        detail: What is wrong, and what to do.
-        error: The class of the error, if it is one of this project.
-        headers: Further headers of the answer.
+    `error` is the class of the error, if it is one of this project.
     """
 
     def __init__(
