@@ -43,7 +43,8 @@ class Output(TypedDict, total=False):
         str | None,
         Parameter(
             "Only documents written since are mined. On a server a time in ISO 8601, in UTC if it "
-            "has no offset; on an embedded index the --out of an earlier, complete run."
+            "has no offset; on an embedded index the --out of an earlier, complete run.",
+            value="TIME",
         ),
     ]
 
@@ -56,9 +57,12 @@ class Report(TypedDict, total=False):
         Parameter("File for a page of the matches, in HTML; needs --out FILE in jsonl."),
     ]
     by: Annotated[
-        Sequence[str], Parameter("Metadata field whose values the report counts.", default=())
+        Sequence[str],
+        Parameter("Metadata field whose values the report counts.", default=(), value="FIELD"),
     ]
-    date: Annotated[str | None, Parameter("Metadata field by which the report counts weeks.")]
+    date: Annotated[
+        str | None, Parameter("Metadata field by which the report counts weeks.", value="FIELD")
+    ]
 
 
 def check_outputs(output: Output, report: Report, shard: str | None) -> None:

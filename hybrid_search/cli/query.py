@@ -95,7 +95,7 @@ def _write_result(result: Result, form: str) -> None:
 
 def best_spans(
     phrase: Annotated[str | None, typer.Argument(help="What to look for.")] = None,
-    text: Annotated[str | None, typer.Option(help="The text to look in.")] = None,
+    text: Annotated[str | None, typer.Option(help="The text to look in.", metavar="TEXT")] = None,
     file: Annotated[
         Path | None,
         typer.Option(
@@ -164,7 +164,7 @@ def show(
     ],
     index: options.Index = DEFAULT_INDEX,
     phrase: Annotated[
-        str | None, typer.Option(help="A phrase, whose best spans are marked.")
+        str | None, typer.Option(help="A phrase, whose best spans are marked.", metavar="TEXT")
     ] = None,
     spans: Annotated[int, typer.Option(help="Spans to mark.")] = DOCUMENT_SPANS,
     *,

@@ -51,7 +51,10 @@ def announce(address: str, *, as_json: bool = True) -> None:
 
 def serve(
     host: Annotated[
-        str, typer.Option(help="The address to listen at; any but loopback needs --token-file.")
+        str,
+        typer.Option(
+            help="The address to listen at; any but loopback needs --token-file.", metavar="HOST"
+        ),
     ] = HOST,
     port: Annotated[int, typer.Option(help="The port; 0 takes any free one.")] = PORT,
     token_file: Annotated[
