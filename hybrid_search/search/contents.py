@@ -35,12 +35,6 @@ class Contents:
     damaged: Sequence[tuple[StoredPassage, Fault]] = ()
     _metadata: dict[Key, dict[str, Any]] = field(default_factory=dict)
 
-    def __contains__(self, key: Key) -> bool:
-        return key in self.by_key
-
-    def __getitem__(self, key: Key) -> PassageContent:
-        return self.by_key[key]
-
     def parse_metadata(self, passage: StoredPassage) -> dict[str, Any]:
         """Return the metadata of a passage's document, parsed once; empty without the passage."""
         key = passage.key

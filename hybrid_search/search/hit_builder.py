@@ -78,7 +78,7 @@ class HitBuilder:
         visible_groups = [
             visible
             for group in groups
-            if (visible := [item for item in group if item.stored.key in self.contents])
+            if (visible := [item for item in group if item.stored.key in self.contents.by_key])
         ]
         highlights = self._find_highlights([group[0] for group in visible_groups])
         return [
@@ -100,7 +100,7 @@ class HitBuilder:
 
     def _build_hit(self, group: Group, highlights: Sequence[tuple[int, int]]) -> Hit:
         best = group[0]
-        content = self.contents[best.stored.key]
+        content = self.contents.by_key[best.stored.key]
         places = [(content.start + start, content.start + end) for start, end in highlights]
         spans = self._best_spans(group)
         return Hit(
@@ -169,7 +169,7 @@ class HitBuilder:
         if not self.query.spans:
             return []
         has_prior = group[0].request.prior is not None
-        passage_contents = [self.contents[passage.stored.key] for passage in group]
+        passage_contents = [self.contents.by_key[passage.stored.key] for passage in group]
         passage_spans = [
             PassageSpans.from_passage(
                 content.start, passage.stored.tokens, passage.cosines, passage.priors
@@ -189,7 +189,7 @@ class HitBuilder:
         """Yield the spans at places of a hit's passages, each with the details of its turn."""
         for place in places:
             passage = group[place.passage]
-            content = self.contents[passage.stored.key]
+            content = self.contents.by_key[passage.stored.key]
             turn = find_turn(content, self._parse_layout(passage), place.start, place.end)
             if turn is None:
                 self._misplaced[passage.stored.key] = passage.stored
@@ -200,7 +200,7 @@ class HitBuilder:
         """Return the turn layout of a passage, parsed once."""
         key = passage.stored.key
         if key not in self._layouts:
-            self._layouts[key] = parse_layout(self.contents[key])
+            self._layouts[key] = parse_layout(self.contents.by_key[key])
         return self._layouts[key]
 
 

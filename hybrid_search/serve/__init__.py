@@ -7,8 +7,7 @@ Modules in reading order: `options` (address, token, limits), `server` (runs uvi
 routes and what they share), `guard` (around every request: host, token, headers, counts), `limits`
 (what a body may be, how many calls run at once, and for how long), `problems` (errors to answers),
 `operations` (calls with JSON in and out, which are also tools for agents), `signatures` and
-`openapi` (the description, made from the functions), `mining` (the stream of `/v1/mine`),
-`metrics`. It needs the extra ``serve``.
+`openapi` (the description, made from the functions), `metrics`. It needs the extra ``serve``.
 
 A new route goes into `app`, and what it takes and answers into `openapi.yaml`.
 """

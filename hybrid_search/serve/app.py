@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,20 +11,21 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 import hybrid_search
 from hybrid_search.async_client import AsyncClient
+from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import HybridSearchError, UsageError
+from hybrid_search.parameters import check_text
 from hybrid_search.serve import openapi
 from hybrid_search.serve.guard import Guard
 from hybrid_search.serve.judging import Judging
 from hybrid_search.serve.limits import JSON_TYPE, Gate, read_object
 from hybrid_search.serve.metrics import RequestMetrics
-from hybrid_search.serve.mining import stream_matches
 from hybrid_search.serve.operations import check_names, list_operations
 from hybrid_search.serve.options import ServeOptions
 from hybrid_search.serve.problems import Problem, build_response, dump_json, explain_error
@@ -32,6 +33,7 @@ from hybrid_search.serve.signatures import Schema
 
 PAGE_FOLDER = Path(__file__).parent / "static"
 
+JSON_LINES_TYPE = "application/x-ndjson"
 NUMBER_TYPES: dict[str, Callable[[str], float]] = {"integer": int, "number": float}
 
 _log = logging.getLogger(__name__)
@@ -127,6 +129,42 @@ class Service:
 
     async def _answer_error(self, _: Request, error: HybridSearchError) -> Response:
         return build_response(explain_error(error, self._place))
+
+
+async def stream_matches(
+    client: AsyncClient, gate: Gate, values: dict[str, Any], place: str
+) -> StreamingResponse:
+    """Return a response that sends the matches of `client.mine` as they are found.
+
+    Each block of documents is a call of its own, with its own time. Errors before the first block,
+    in the topics or the index, are raised; a later one is the last line, without `place`.
+
+    Raises:
+        UsageError: If the topics are not a list: a name would be that of a file of this machine.
+    """
+    topics, index = values["topics"], values.get("index", DEFAULT_INDEX)
+    if not isinstance(topics, list):
+        raise UsageError(f"topics is a {type(topics).__name__}: it must be a list of topics")
+    check_text("index", index)
+    blocks = client.mine_blocks(topics, index=index)
+    first_block = await gate.run(anext(blocks, None))
+
+    async def send_lines() -> AsyncIterator[bytes]:
+        block = first_block
+        try:
+            while block is not None:
+                yield b"".join(_format_line(match.to_dict()) for match in block.matches)
+                block = await gate.run(anext(blocks, None))
+        except HybridSearchError as error:
+            yield _format_line(explain_error(error, place).to_dict())
+        except Problem as problem:
+            yield _format_line(problem.to_dict())
+
+    return StreamingResponse(send_lines(), media_type=JSON_LINES_TYPE)
+
+
+def _format_line(value: dict[str, Any]) -> bytes:
+    return dump_json(value) + b"\n"
 
 
 def answer_json(value: Mapping[str, Any]) -> Response:

@@ -13,8 +13,8 @@ import pytest
 from hybrid_search import api
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.errors import DamagedIndexError
+from hybrid_search.serve.app import stream_matches
 from hybrid_search.serve.limits import Gate
-from hybrid_search.serve.mining import stream_matches
 from hybrid_search.topics.match import Match
 from hybrid_search.topics.types import MinedBlock
 
