@@ -213,18 +213,26 @@ def _access() -> Access:
         raise UsageError(
             f"HYBRID_SEARCH_CA names {ca!r}, which is not a file: name a PEM file of certificates"
         )
+    login = {
+        "password": _secret("HYBRID_SEARCH_PASSWORD", "HYBRID_SEARCH_PASSWORD_FILE"),
+        "api_key": _header("HYBRID_SEARCH_API_KEY", "HYBRID_SEARCH_API_KEY_FILE"),
+        "token": _header("HYBRID_SEARCH_TOKEN", "HYBRID_SEARCH_TOKEN_FILE"),
+    }
+    limits = {
+        "timeout": _positive("HYBRID_SEARCH_TIMEOUT", "seconds", TIMEOUT),
+        "answer_megabytes": _positive(
+            "HYBRID_SEARCH_ANSWER_MEGABYTES", "megabytes", ANSWER_MEGABYTES
+        ),
+        "patience": _positive("HYBRID_SEARCH_PATIENCE", "seconds", PATIENCE, or_none=True),
+    }
     access = Access(
         username=_read("HYBRID_SEARCH_USERNAME"),
-        password=_secret("HYBRID_SEARCH_PASSWORD", "HYBRID_SEARCH_PASSWORD_FILE"),
-        api_key=_header("HYBRID_SEARCH_API_KEY", "HYBRID_SEARCH_API_KEY_FILE"),
-        token=_header("HYBRID_SEARCH_TOKEN", "HYBRID_SEARCH_TOKEN_FILE"),
+        **login,
         aws_region=region,
         aws_service=service or "es",
         ca=Path(ca) if ca else None,
         verify=_switch("HYBRID_SEARCH_VERIFY"),
-        timeout=_positive("HYBRID_SEARCH_TIMEOUT", "seconds", TIMEOUT),
-        answer_megabytes=_positive("HYBRID_SEARCH_ANSWER_MEGABYTES", "megabytes", ANSWER_MEGABYTES),
-        patience=_positive("HYBRID_SEARCH_PATIENCE", "seconds", PATIENCE, or_none=True),
+        **limits,
     )
     access.check()
     return access

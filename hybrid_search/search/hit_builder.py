@@ -103,6 +103,9 @@ class HitBuilder:
         content = self.contents.by_key[best.stored.key]
         places = [(content.start + start, content.start + end) for start, end in highlights]
         spans = self._best_spans(group)
+        probability = self._find_probability(group, spans)
+        turns = read_turns(self._parse_layout(best))
+        phrase = best.request.phrase if len(set(self.query.phrases)) > 1 else None
         return Hit(
             id=best.stored.document_id,
             passage=best.stored.ordinal,
@@ -110,15 +113,15 @@ class HitBuilder:
             bm25=best.stored.bm25,
             cosine=best.cosine,
             prior=best.prior,
-            probability=self._find_probability(group, spans),
+            probability=probability,
             bm25_rank=best.bm25_rank or None,
             cosine_rank=best.cosine_rank or None,
             metadata=self.contents.parse_metadata(best.stored),
             spans=spans,
             text=content.text,
             start=content.start,
-            turns=read_turns(self._parse_layout(best)),
-            phrase=best.request.phrase if len(set(self.query.phrases)) > 1 else None,
+            turns=turns,
+            phrase=phrase,
             highlights=places if self.query.highlight else None,
             explanation=self._explain(best) if self.query.explain else None,
         )
