@@ -5,6 +5,6 @@ standard error, OpenTelemetry traces where its API is installed, and counts for 
 
 Modules in reading order: `escapes` (characters that a terminal obeys), `logs` (format and level of
 the records) and `tracing` (trace blocks and counters). A new output format goes into `logs`, a new
-counter into `tracing`. This package imports no other one of the project, so everything may
+counter into `tracing.counts`. This package imports no other one of the project, so everything may
 use it.
 """

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 try:
@@ -23,8 +22,6 @@ T = TypeVar("T")
 
 counts: Counter[str] = Counter()
 """Counters of this process: ``retries``, the requests and actions sent to a server again."""
-
-_traffic: ContextVar[Counter[str] | None] = ContextVar("traffic", default=None)
 
 _NOTHING: AbstractContextManager[Any] = nullcontext()
 
@@ -47,25 +44,3 @@ def _iterate_traced(name: str, items: Iterator[T]) -> Iterator[T]:
         if item is sentinel:
             return
         yield item  # type: ignore[misc] # not the sentinel, so a T
-
-
-@contextmanager
-def count_traffic() -> Iterator[Counter[str]]:
-    """Count the bytes that servers answer during the block, in this thread or task.
-
-    Yields:
-        The count as ``answer_bytes``, if there is any: without headers, and unpacked.
-    """
-    traffic: Counter[str] = Counter()
-    token = _traffic.set(traffic)
-    try:
-        yield traffic
-    finally:
-        _traffic.reset(token)
-
-
-def note_answer(size: int) -> None:
-    """Add the bytes of an answer, if anybody counts."""
-    traffic = _traffic.get()
-    if traffic is not None:
-        traffic["answer_bytes"] += size

@@ -24,7 +24,7 @@ from hybrid_search.backends.types import Head, IndexSpec, Key, Request, check_sp
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import UsageError
-from hybrid_search.observability.tracing import count_traffic
+from hybrid_search.observability.traffic import count_traffic
 from hybrid_search.search import hit_builder, no_hits, phrase_vector
 from hybrid_search.search.calibration import (
     COSINE,

@@ -25,7 +25,7 @@ from hybrid_search.backends.server.transport.connection import Server, connect
 from hybrid_search.backends.server.transport.errors import MAX_REASON_LENGTH, parse_retry_after
 from hybrid_search.credentials import Access, Secret
 from hybrid_search.errors import AccessError, ServerError, UsageError
-from hybrid_search.observability.tracing import count_traffic
+from hybrid_search.observability.traffic import count_traffic
 from tests.helpers.cli import invoke_cli
 from tests.helpers.fake_server import (
     HELLO,

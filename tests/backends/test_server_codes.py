@@ -11,7 +11,7 @@ import pytest
 import hybrid_search
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.client import Client
-from hybrid_search.observability.tracing import count_traffic, note_answer
+from hybrid_search.observability.traffic import count_traffic, note_answer
 from hybrid_search.text import word_codes
 from tests.helpers import live_servers
 from tests.helpers.server_index import read_tokens

@@ -26,7 +26,7 @@ from hybrid_search.backends.server.transport.errors import (
 )
 from hybrid_search.credentials import MEGABYTE, Access
 from hybrid_search.errors import UsageError
-from hybrid_search.observability.tracing import note_answer
+from hybrid_search.observability.traffic import note_answer
 
 JSON, LINES, CBOR = "application/json", "application/x-ndjson", "application/cbor"
 """The formats of requests and answers.
