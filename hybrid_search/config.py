@@ -218,13 +218,8 @@ def _access() -> Access:
         "api_key": _header("HYBRID_SEARCH_API_KEY", "HYBRID_SEARCH_API_KEY_FILE"),
         "token": _header("HYBRID_SEARCH_TOKEN", "HYBRID_SEARCH_TOKEN_FILE"),
     }
-    limits = {
-        "timeout": _positive("HYBRID_SEARCH_TIMEOUT", "seconds", TIMEOUT),
-        "answer_megabytes": _positive(
-            "HYBRID_SEARCH_ANSWER_MEGABYTES", "megabytes", ANSWER_MEGABYTES
-        ),
-        "patience": _positive("HYBRID_SEARCH_PATIENCE", "seconds", PATIENCE, or_none=True),
-    }
+    timeout = _positive("HYBRID_SEARCH_TIMEOUT", "seconds", TIMEOUT)
+    megabytes = _positive("HYBRID_SEARCH_ANSWER_MEGABYTES", "megabytes", ANSWER_MEGABYTES)
     access = Access(
         username=_read("HYBRID_SEARCH_USERNAME"),
         **login,
@@ -232,7 +227,9 @@ def _access() -> Access:
         aws_service=service or "es",
         ca=Path(ca) if ca else None,
         verify=_switch("HYBRID_SEARCH_VERIFY"),
-        **limits,
+        timeout=timeout,
+        answer_megabytes=megabytes,
+        patience=_positive("HYBRID_SEARCH_PATIENCE", "seconds", PATIENCE, or_none=True),
     )
     access.check()
     return access
