@@ -34,8 +34,7 @@ from hybrid_search.errors import (
     UsageError,
     WorkerError,
 )
-from hybrid_search.search.document_view import DocumentView
-from hybrid_search.search.hit import Hit, Span, TurnPlace
+from hybrid_search.search.hit import DocumentView, Hit, Span, TurnPlace
 from hybrid_search.search.query import QueryOptions
 from hybrid_search.search.result import Result
 from hybrid_search.topics.match import Match

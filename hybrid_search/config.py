@@ -1,49 +1,9 @@
 """Settings from the environment: the only module that reads it.
 
-HYBRID_SEARCH_URL          where indexes live: embedded:PATH, memory:, a server's URL
-                           (default: embedded: in the user's data folder)
-HYBRID_SEARCH_MODEL        a model folder, or the name of an installed model
-                           (default: the shipped model)
-HYBRID_SEARCH_DEVICE       auto, cpu, cuda or tensorrt (default: auto)
-HYBRID_SEARCH_PRECISION    auto, int8, float16 or float32
-                           (default: auto, which is int8 on CPUs and float16 elsewhere)
-HYBRID_SEARCH_DIMENSION    vector dimension of new indexes, one of the model's sizes
-                           (default: the model's usual one)
-HYBRID_SEARCH_TUNING       file of tuned probabilities for queries
-                           (default: none, for the shipped ones)
-
-Access to a server, with at most one login; a secret is either given or read from a file:
-
-HYBRID_SEARCH_USERNAME     with HYBRID_SEARCH_PASSWORD or HYBRID_SEARCH_PASSWORD_FILE
-HYBRID_SEARCH_API_KEY      or HYBRID_SEARCH_API_KEY_FILE
-HYBRID_SEARCH_TOKEN        or HYBRID_SEARCH_TOKEN_FILE: a bearer token
-HYBRID_SEARCH_AWS_REGION   sign requests for this region, with the credentials AWS tools would use
-HYBRID_SEARCH_AWS_SERVICE  the service to sign for (default: es)
-HYBRID_SEARCH_CA           PEM file of trusted certificates (default: those of the system)
-HYBRID_SEARCH_VERIFY       false accepts any certificate (default: true)
-HYBRID_SEARCH_TIMEOUT      seconds that a server may be silent (default: 60)
-HYBRID_SEARCH_ANSWER_MEGABYTES
-                           the largest response that is read, also unpacked (default: 256)
-HYBRID_SEARCH_PATIENCE     seconds an ingest waits for a server that takes nothing; 0 means a few
-                           tries (default: 600)
-
-Libraries that report their use to their makers are told not to, unless the user decided otherwise:
-
-ORT_DISABLE_TELEMETRY      true keeps ONNX Runtime from it (default: 1)
-RAY_USAGE_STATS_ENABLED    0 keeps Ray from it (default: 0)
-HAYSTACK_TELEMETRY_ENABLED
-                           false keeps Haystack from it (default: false, where our retriever
-                           imports it)
-
-The command line alone sets, unless the user decided otherwise:
-
-OPENBLAS_THREAD_TIMEOUT    how long an idle thread of numpy's keeps its core busy: this power of 2
-                           in cycles, 4 to 30 (default: 4)
-PYDANTIC_DISABLE_PLUGINS   1 keeps pydantic from looking for plugins, 0 lets it (default: 1)
+docs/configuration.md says what each variable means.
 """
 
 # The annotations of a table are read at run time, so they are not postponed here.
-import logging
 import math
 import os
 import sys
@@ -75,28 +35,11 @@ DEFAULT_GRAPH_DIMENSION = 192
 DEFAULT_SAMPLE = 100
 """Number of documents that are encoded again to verify an index."""
 
-BOOLEAN_WORDS = {
-    "true": True,
-    "1": True,
-    "yes": True,
-    "on": True,
-    "false": False,
-    "0": False,
-    "no": False,
-    "off": False,
-}
+BOOLEAN_WORDS = dict.fromkeys(("true", "1", "yes", "on"), True)
+BOOLEAN_WORDS |= dict.fromkeys(("false", "0", "no", "off"), False)
 
 ONNX_RUNTIME_SWITCH, RAY_SWITCH = "ORT_DISABLE_TELEMETRY", "RAY_USAGE_STATS_ENABLED"
 HAYSTACK_SWITCH = "HAYSTACK_TELEMETRY_ENABLED"
-PLUGIN_SWITCH = "PYDANTIC_DISABLE_PLUGINS"
-
-BLAS_PATIENCE, LEAST_PATIENCE = "OPENBLAS_THREAD_TIMEOUT", "4"
-"""How long an idle OpenBLAS thread spins before it sleeps: this power of 2 in cycles.
-
-4 is the minimum of OpenBLAS; its default is 26 or more.
-"""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,16 +131,20 @@ def settings(url: str | None = None, **options: Unpack[ConnectOptions]) -> Setti
     """
     if url is not None:
         check_text("url", url)
-    url = url or _read("URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
+    url = (
+        url
+        or _read("HYBRID_SEARCH_URL")
+        or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
+    )
     refuse_secrets(url)
     values = complete(ConnectOptions, options, "hybrid_search.connect")
     access = _access()
     if values["patience"] is not None:
         access = replace(access, patience=values["patience"])
-    model, tuning = values["model"] or _read("MODEL"), _tuning_file(values["tuning"])
-    device = values["device"] or _read("DEVICE") or "auto"
+    model, tuning = values["model"] or _read("HYBRID_SEARCH_MODEL"), _tuning_file(values["tuning"])
+    device = values["device"] or _read("HYBRID_SEARCH_DEVICE") or "auto"
     dimension = values["dimension"] or _dimension()
-    precision = values["precision"] or _read("PRECISION") or "auto"
+    precision = values["precision"] or _read("HYBRID_SEARCH_PRECISION") or "auto"
     return Settings(url, model, device, access, dimension, precision, tuning)
 
 
@@ -207,13 +154,8 @@ def cache_folder() -> Path:
 
 
 def disable_telemetry() -> None:
-    """Keep ONNX Runtime from reporting to its makers, unless the user has set its variable.
-
-    ONNX Runtime reads the variable when it is imported. If that has happened already, nothing is
-    set, so that `reporting_libraries` stays accurate.
-    """
-    if "onnxruntime" not in sys.modules:
-        _set_default(ONNX_RUNTIME_SWITCH, "1")
+    """Keep ONNX Runtime from reporting to its makers, unless the user has set its variable."""
+    _set_default(ONNX_RUNTIME_SWITCH, "1", reader="onnxruntime")
 
 
 def disable_ray_reports() -> None:
@@ -222,34 +164,21 @@ def disable_ray_reports() -> None:
 
 
 def disable_haystack_reports() -> None:
-    """Keep Haystack from reporting to its makers, unless it was imported first.
-
-    Haystack reads the variable when it is imported, and stores a user id in the home folder.
-    """
-    if "haystack" not in sys.modules:
-        _set_default(HAYSTACK_SWITCH, "false")
+    """Keep Haystack from reporting to its makers, and from storing a user id in the home folder."""
+    _set_default(HAYSTACK_SWITCH, "false", reader="haystack")
 
 
-def leave_out_plugins() -> None:
-    """Keep pydantic from looking for plugins, unless the user has set its variable.
+def save_processor_time() -> None:
+    """Keep pydantic from looking for plugins, and let idle threads of numpy's OpenBLAS sleep.
 
     pydantic searches every installed distribution for plugins, and a plugin may report to its
-    makers what pydantic validates. Call this only in our own programs.
+    makers what pydantic validates. By default each thread of OpenBLAS, one per core but one, keeps
+    its core busy for 2**26 cycles (25 ms) or more when numpy is imported and after each product
+    (https://github.com/OpenMathLib/OpenBLAS/issues/5171). Call this only in our own programs: a
+    host of this library decides for itself.
     """
-    _set_default(PLUGIN_SWITCH, "1")
-
-
-def stop_idle_spinning() -> None:
-    """Let idle threads of numpy's OpenBLAS sleep at once.
-
-    Does nothing if the user has set the variable. By default each thread, one per core but one,
-    keeps its core busy for 2**26 cycles (25 ms) or more when numpy is imported and after each
-    product (https://github.com/OpenMathLib/OpenBLAS/issues/5171). Call this only in our own
-    programs: a host of this library decides for itself. OpenBLAS reads the variable when numpy is
-    imported.
-    """
-    if "numpy" not in sys.modules:
-        _set_default(BLAS_PATIENCE, LEAST_PATIENCE)
+    _set_default("PYDANTIC_DISABLE_PLUGINS", "1")
+    _set_default("OPENBLAS_THREAD_TIMEOUT", "4", reader="numpy")  # 2**4 cycles, the least
 
 
 def reporting_libraries() -> dict[str, str]:
@@ -262,80 +191,73 @@ def reporting_libraries() -> dict[str, str]:
     return libraries
 
 
-def _set_default(variable: str, value: str) -> None:
-    if not os.environ.get(variable):
+def _set_default(variable: str, value: str, reader: str = "") -> None:
+    """Set a variable that is unset, unless the library that reads it was imported before.
+
+    A library reads its variable when it is imported, and `reporting_libraries` is to stay accurate.
+    """
+    if not os.environ.get(variable) and reader not in sys.modules:
         os.environ[variable] = value
 
 
 def _access() -> Access:
-    """Return the server access configured in the environment.
-
-    A password without a username is accepted here: the URL may still name the user.
-
-    Raises:
-        UsageError: If a variable is invalid or contradicts another.
-    """
-    region, service, ca = _read("AWS_REGION"), _read("AWS_SERVICE"), _read("CA")
+    """Return the server access configured in the environment; the URL may still name the user."""
+    region, service = _read("HYBRID_SEARCH_AWS_REGION"), _read("HYBRID_SEARCH_AWS_SERVICE")
     if service and not region:
         raise UsageError(
             f"HYBRID_SEARCH_AWS_SERVICE is {service!r} but HYBRID_SEARCH_AWS_REGION is not set: "
             "name the region to sign requests for"
         )
+    ca = _read("HYBRID_SEARCH_CA")
     if ca and not Path(ca).is_file():
         raise UsageError(
             f"HYBRID_SEARCH_CA names {ca!r}, which is not a file: name a PEM file of certificates"
         )
-    timeout = _positive("TIMEOUT", "seconds", TIMEOUT)
-    megabytes = _positive("ANSWER_MEGABYTES", "megabytes", ANSWER_MEGABYTES)
     login = {
-        "password": _secret("PASSWORD"),
-        "api_key": _header("API_KEY"),
-        "token": _header("TOKEN"),
+        "password": _secret("HYBRID_SEARCH_PASSWORD", "HYBRID_SEARCH_PASSWORD_FILE"),
+        "api_key": _header("HYBRID_SEARCH_API_KEY", "HYBRID_SEARCH_API_KEY_FILE"),
+        "token": _header("HYBRID_SEARCH_TOKEN", "HYBRID_SEARCH_TOKEN_FILE"),
     }
+    timeout = _positive("HYBRID_SEARCH_TIMEOUT", "seconds", TIMEOUT)
+    megabytes = _positive("HYBRID_SEARCH_ANSWER_MEGABYTES", "megabytes", ANSWER_MEGABYTES)
     access = Access(
-        username=_read("USERNAME"),
+        username=_read("HYBRID_SEARCH_USERNAME"),
         **login,
         aws_region=region,
         aws_service=service or "es",
         ca=Path(ca) if ca else None,
-        verify=_switch("VERIFY"),
+        verify=_switch("HYBRID_SEARCH_VERIFY"),
         timeout=timeout,
         answer_megabytes=megabytes,
-        patience=_positive("PATIENCE", "seconds", PATIENCE, or_none=True),
+        patience=_positive("HYBRID_SEARCH_PATIENCE", "seconds", PATIENCE, or_none=True),
     )
     access.check()
     return access
 
 
-def _read(name: str) -> str | None:
-    """Return the value of HYBRID_SEARCH_`name`; an empty value counts as unset."""
-    return os.environ.get(f"HYBRID_SEARCH_{name}") or None
+def _read(variable: str) -> str | None:
+    """Return the value of a variable; an empty value counts as unset."""
+    return os.environ.get(variable) or None
 
 
-def _secret(name: str) -> Secret | None:
-    """Return a secret from its variable, or from the file in its ``_FILE`` variable."""
-    value, file = _read(name), _read(f"{name}_FILE")
+def _secret(variable: str, file_variable: str) -> Secret | None:
+    """Return a secret from its variable, or from the file that the other variable names."""
+    value, file = _read(variable), _read(file_variable)
     if value and file:
-        raise UsageError(
-            f"HYBRID_SEARCH_{name} and HYBRID_SEARCH_{name}_FILE are both set: leave one out"
-        )
-    return Secret(value) if value else _read_secret_file(name, Path(file)) if file else None
+        raise UsageError(f"{variable} and {file_variable} are both set: leave one out")
+    if file:
+        value = read_private_text(file_variable, Path(file)).rstrip("\r\n")
+        if not value:
+            raise UsageError(f"{file_variable} names {file!r}, which is empty")
+    return Secret(value) if value else None
 
 
-def _read_secret_file(name: str, file: Path) -> Secret:
-    variable = f"HYBRID_SEARCH_{name}_FILE"
-    value = read_private_text(variable, file).rstrip("\r\n")
-    if not value:
-        raise UsageError(f"{variable} names {str(file)!r}, which is empty")
-    return Secret(value)
-
-
-def _header(name: str) -> Secret | None:
+def _header(variable: str, file_variable: str) -> Secret | None:
     """Return a secret that is sent verbatim in a header: one word of printable ASCII."""
-    secret = _secret(name)
+    secret = _secret(variable, file_variable)
     if secret is not None and not is_ascii_word(secret.reveal()):
         raise UsageError(
-            f"HYBRID_SEARCH_{name}, or the file that holds it, is not one word of plain ASCII, "
+            f"{variable}, or the file that holds it, is not one word of plain ASCII, "
             "so it cannot be sent in a header: check for blanks and line breaks"
         )
     return secret
@@ -343,7 +265,7 @@ def _header(name: str) -> Secret | None:
 
 def _tuning_file(path: str | Path | None) -> Path | None:
     """Return the file of tuned probabilities; it must exist."""
-    path = path or _read("TUNING")
+    path = path or _read("HYBRID_SEARCH_TUNING")
     if path is not None and not Path(path).is_file():
         raise UsageError(
             f"the tuned probabilities {str(path)!r} are not a file: name one that hybrid-search "
@@ -353,26 +275,26 @@ def _tuning_file(path: str | Path | None) -> Path | None:
 
 
 def _dimension() -> int | None:
-    text = _read("DIMENSION")
+    text = _read("HYBRID_SEARCH_DIMENSION")
     if text is not None and not (text.isascii() and text.isdecimal() and int(text)):
         raise UsageError(f"HYBRID_SEARCH_DIMENSION is {text!r}: it must be a positive whole number")
     return int(text) if text else None
 
 
-def _switch(name: str) -> bool:
-    text = (_read(name) or "true").lower()
+def _switch(variable: str) -> bool:
+    text = (_read(variable) or "true").lower()
     if text not in BOOLEAN_WORDS:
-        raise UsageError(f"HYBRID_SEARCH_{name} is {text!r}: it must be true or false")
+        raise UsageError(f"{variable} is {text!r}: it must be true or false")
     return BOOLEAN_WORDS[text]
 
 
-def _positive(name: str, unit: str, default: float, *, or_none: bool = False) -> float:
-    text = _read(name)
+def _positive(variable: str, unit: str, default: float, *, or_none: bool = False) -> float:
+    text = _read(variable)
     try:
         number = float(text or default)
     except ValueError:
         number = math.nan
     if not (0 < number < math.inf or (or_none and number == 0)):
         allowed = "0 or more" if or_none else "more than 0"
-        raise UsageError(f"HYBRID_SEARCH_{name} is {text!r}: it must be {unit}, {allowed}")
+        raise UsageError(f"{variable} is {text!r}: it must be {unit}, {allowed}")
     return number

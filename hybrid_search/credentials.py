@@ -91,22 +91,14 @@ class Access:
         """Name the login for messages, without its secret."""
         if self.username is not None:
             return f"user {self.username!r}"
-        credentials = {
-            "the API key": self.api_key,
-            "the token": self.token,
-            "the AWS credentials": self.aws_region,
-        }
-        return next(
-            (name for name, credential in credentials.items() if credential),
-            "a request without login",
-        )
+        if self.api_key is not None:
+            return "the API key"
+        if self.token is not None:
+            return "the token"
+        return "the AWS credentials" if self.aws_region else "a request without login"
 
     def with_username(self, username: str | None) -> Access:
-        """Return this access with the user that a URL names, if it names one.
-
-        Raises:
-            UsageError: If the result is not exactly one complete login.
-        """
+        """Return this access with the user that a URL names, if it names one."""
         if username is not None and self.username not in (None, username):
             raise UsageError(
                 f"the URL names user {username!r} and HYBRID_SEARCH_USERNAME "
@@ -122,13 +114,7 @@ class Access:
         return access
 
     def check(self) -> None:
-        """Check that there is at most one login, and that a user has a password.
-
-        A password without a user is accepted: the URL may still name the user.
-
-        Raises:
-            UsageError: If two logins are set, a user has no password, or the name holds a colon.
-        """
+        """Raise UsageError for two logins or half of one, but for a user that the URL may name."""
         if self.username is not None and ":" in self.username:
             raise UsageError(
                 "a username cannot hold a colon: put the password into HYBRID_SEARCH_PASSWORD"
@@ -162,23 +148,16 @@ class Access:
 
     def scrub(self, text: str) -> str:
         """Return `text` with our secrets masked: servers and proxies sometimes echo a request."""
-        header = self.authorization()
-        secrets = [
-            credential.reveal()
-            for credential in (self.password, self.api_key, self.token)
-            if credential is not None
-        ]
-        for secret in ([header.reveal().partition(" ")[2]] if header else []) + secrets:
-            text = text.replace(secret, MASK)
+        secrets = [secret for secret in (self.password, self.api_key, self.token) if secret]
+        if header := self.authorization():
+            text = text.replace(header.reveal().partition(" ")[2], MASK)
+        for secret in secrets:
+            text = text.replace(secret.reveal(), MASK)
         return text
 
 
 def refuse_secrets(url: str) -> None:
-    """Check that `url` holds no password or other secret. The message does not repeat it.
-
-    Raises:
-        UsageError: If there is a password in front of the host, or an option that sounds secret.
-    """
+    """Raise UsageError, which does not repeat it, if `url` holds a password or another secret."""
     _, separator, remainder = url.partition("://")
     user, at_sign, _ = remainder.rpartition("@")
     has_password = at_sign and ":" in unquote(user)

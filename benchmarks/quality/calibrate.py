@@ -24,7 +24,7 @@ from benchmarks.quality.measures import ndcg
 from benchmarks.quality.tasks import TASKS
 from hybrid_search.encoder.model_folder import CALIBRATION
 from hybrid_search.search.calibration import COSINE, KEYS, SCORE, Calibration
-from hybrid_search.search.fusion.calibrated import fuse_calibrated
+from hybrid_search.search.fusion import fuse_calibrated
 from hybrid_search.search.types import Legs, Scores
 from hybrid_search.system import file_digest
 from hybrid_search.text.words import distinct_words

@@ -29,7 +29,7 @@ from benchmarks.quality.vectors import means
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest import document_parser
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.fusion.calibrated import fuse_calibrated
+from hybrid_search.search.fusion import fuse_calibrated
 from hybrid_search.search.types import Legs, Scores
 from hybrid_search.text.words import distinct_words
 

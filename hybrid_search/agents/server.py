@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,9 +20,10 @@ from hybrid_search.async_client import AsyncClient
 from hybrid_search.errors import HybridSearchError, IndexMissingError
 from hybrid_search.serve.guard import Guard
 from hybrid_search.serve.limits import Gate
+from hybrid_search.serve.operations import describe_object
 from hybrid_search.serve.options import ServeOptions
-from hybrid_search.serve.problems import Problem, describe_error, dump_json, is_for_log
-from hybrid_search.serve.server import run_app
+from hybrid_search.serve.problems import Problem, dump_json, explain_error
+from hybrid_search.serve.server import find_location, open_client, run_app
 
 PATH = "/mcp"
 INSTRUCTIONS = (
@@ -32,19 +33,11 @@ INSTRUCTIONS = (
     "Nothing is changed by any of them."
 )
 
-OpenClient = Callable[[int], AsyncClient]
-
 _log = logging.getLogger(__name__)
 
 
 class AgentServer:
-    """Answers calls of tools by one client.
-
-    Args:
-        client: The client.
-        options: How many calls are answered at once, and for how long.
-        place: Where the indexes are, which no answer tells.
-    """
+    """Answers calls of tools by one client; no answer tells `place`, where the indexes are."""
 
     def __init__(self, client: AsyncClient, options: ServeOptions, place: str) -> None:
         self._client, self._place = client, place
@@ -68,7 +61,7 @@ class AgentServer:
             mcp_types.Tool(
                 name=name,
                 description=tool.description,
-                input_schema=tool.input_schema,
+                input_schema=describe_object(tool.parameters),
                 annotations=annotations,
             )
             for name, tool in list_tools().items()
@@ -89,19 +82,13 @@ class AgentServer:
             names = ", ".join(map(repr, await self._client.indexes())) or "there is none yet"
             return _answer_error(f"there is no index of this name: the indexes are {names}")
         except HybridSearchError as error:
-            return self._explain(error)
+            return _answer_error(explain_error(error, self._place).detail)
         except Problem as problem:
             return _answer_error(problem.detail)
         except Exception:
             _log.exception("the tool %s failed", call.name)
             return _answer_error("the tool failed: the log of this server says why")
         return _answer(answer)
-
-    def _explain(self, error: HybridSearchError) -> mcp_types.CallToolResult:
-        problem = describe_error(error, self._place)
-        if is_for_log(problem):
-            _log.error("a call failed: %s", error)
-        return _answer_error(problem.detail)
 
 
 def _answer(value: dict[str, Any]) -> mcp_types.CallToolResult:
@@ -116,35 +103,28 @@ def _answer_error(message: str) -> mcp_types.CallToolResult:
     return mcp_types.CallToolResult(content=[content], is_error=True)
 
 
-def serve_stdio(options: ServeOptions, open_client: OpenClient, place: str) -> None:
+def serve_stdio(options: ServeOptions, place: Mapping[str, Any]) -> None:
     """Answer requests from standard input on standard output, until the input ends.
 
     Anything else that is printed goes to standard error.
     """
-    asyncio.run(_serve_stdio(options, open_client, place))
 
+    async def run() -> None:
+        async with open_client(options, place) as client, stdio_server() as (incoming, outgoing):
+            server = AgentServer(client, options, find_location(place)).build()
+            await server.run(incoming, outgoing, server.create_initialization_options())
 
-async def _serve_stdio(options: ServeOptions, open_client: OpenClient, place: str) -> None:
-    async with open_client(options.queries) as client, stdio_server() as (incoming, outgoing):
-        server = AgentServer(client, options, place).build()
-        await server.run(incoming, outgoing, server.create_initialization_options())
+    asyncio.run(run())
 
 
 def serve_http(
-    options: ServeOptions, open_client: OpenClient, place: str, announce: Callable[[str], None]
+    options: ServeOptions, place: Mapping[str, Any], announce: Callable[[str], None]
 ) -> None:
-    """Answer over HTTP at `PATH` until SIGTERM or SIGINT.
-
-    Args:
-        options: The address and the limits.
-        open_client: Returns the client, for this number of threads.
-        place: Where the indexes are, which no answer tells.
-        announce: Called with the URL as soon as calls are answered.
-    """
+    """Answer over HTTP at `PATH` until SIGTERM or SIGINT; parameters as in `serve`."""
 
     @asynccontextmanager
     async def open_app(client: AsyncClient) -> AsyncIterator[ASGIApp]:
-        server = AgentServer(client, options, place).build()
+        server = AgentServer(client, options, find_location(place)).build()
         app = server.streamable_http_app(
             streamable_http_path=PATH,
             json_response=True,
@@ -155,7 +135,4 @@ def serve_http(
         async with server.session_manager.run():
             yield Guard(app, options, lambda *_: None)
 
-    def announce_path(url: str) -> None:
-        announce(f"{url}{PATH}")
-
-    run_app(options, open_client, open_app, announce_path)
+    run_app(options, place, open_app, lambda url: announce(f"{url}{PATH}"))

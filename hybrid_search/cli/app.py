@@ -5,20 +5,24 @@ from __future__ import annotations
 import atexit
 import gc
 import logging
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from hybrid_search import config
-from hybrid_search.cli import streams, usage_errors
+from hybrid_search.cli import streams
 from hybrid_search.cli.command import Command, describe_options
-from hybrid_search.cli.commands import COMMANDS, Commands
+from hybrid_search.cli.commands import COMMANDS, build_command, list_examples
 from hybrid_search.cli.options import EXIT_FAILED
+from hybrid_search.errors import put_plainly, show_value
 from hybrid_search.observability import logs
+from hybrid_search.text.near_names import find_near_name
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
 """The base class of all usage errors.
@@ -63,8 +67,7 @@ def _save_processor_time() -> None:
     query's 600, to free memory that the system frees anyway; files and stores are closed by then.
     Frozen objects are skipped.
     """
-    config.stop_idle_spinning()
-    config.leave_out_plugins()
+    config.save_processor_time()
     gc.set_threshold(GARBAGE_OBJECTS)
     atexit.register(gc.freeze)
 
@@ -75,7 +78,7 @@ def _get_status(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         with streams.guard_output():
             status = run()
     except USAGE_ERROR as error:
-        _report(usage_errors.describe(error, arguments), arguments)
+        _report(_describe(error, arguments), arguments)
         return EXIT_FAILED
     except typer.Abort:
         return EXIT_INTERRUPTED
@@ -90,9 +93,13 @@ def _get_status(run: Callable[[], Any], arguments: Sequence[str]) -> int:
 class _Program(_OneLineErrors, TyperGroup):
     """The program with all commands."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.commands: Any = Commands()
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """Return a command, None if there is none of this name."""
+        return build_command(cmd_name) if cmd_name in COMMANDS else None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help, with the commands in panels."""
@@ -102,7 +109,7 @@ class _Program(_OneLineErrors, TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first argument names; fail if it does not exist."""
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            ctx.fail(f"no such command {args[0]}{usage_errors.suggest(args[0], COMMANDS)}")
+            ctx.fail(f"no such command {args[0]}{_suggest(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
 
@@ -116,6 +123,49 @@ def _report(message: str, arguments: Sequence[str]) -> None:
     log_format = logs.Format.json if is_json else logs.Format.text
     with logs.configure_logging(log_format):
         logs.log_or_print(message, logging.ERROR)
+
+
+def _describe(error: Any, arguments: Sequence[str]) -> str:
+    """Return a usage error as one sentence that ends with a pointer to the help."""
+    option = getattr(error, "option_name", "")
+    if option and hasattr(error, "possibilities"):
+        text = f"no such option {option}{_suggest(option, _list_options(error.ctx))}"
+    elif value := _find_value(error, arguments):
+        reason = put_plainly(error.message).rstrip(".")
+        reason = f"it {reason}" if reason.startswith("must ") else reason
+        text = f"{value}: {reason[:1].lower()}{reason[1:]}"
+    else:
+        words = " ".join(error.format_message().split()).rstrip(".")
+        text = words[:1].lower() + re.sub(r"'(-[\w-]+)'", r"\1", words[1:])
+        if text.startswith("missing") and error.ctx and error.ctx.command.name in COMMANDS:
+            text += f": as in hybrid-search {list_examples(error.ctx.command.name)[0]}"
+    if error.ctx:
+        return f"{text} (see {error.ctx.command_path} --help)"
+    command = arguments[0] if arguments and arguments[0] in COMMANDS else ""
+    return f"{text} (see hybrid-search {command} --help)" if command else text
+
+
+def _suggest(word: str, known_words: Iterable[str]) -> str:
+    """Return the end of a message about an unknown word: a suggestion, or nothing."""
+    near_word = find_near_name(word, list(known_words))
+    return f": did you mean {near_word}?" if near_word else ""
+
+
+def _list_options(context: Any) -> list[str]:
+    """Return the options of the called command."""
+    params = context.command.get_params(context) if context else ()
+    return [option for param in params for option in param.opts if option.startswith("-")]
+
+
+def _find_value(error: Any, arguments: Sequence[str]) -> str:
+    """Return the option in an error, with its value; "" for other errors."""
+    for name in getattr(getattr(error, "param", None), "opts", ()):
+        for argument, following in pairwise([*arguments, ""]):
+            if argument == name and following:
+                return f"{name} is {show_value(following)}"
+            if argument.startswith(f"{name}="):
+                return f"{name} is {show_value(argument.removeprefix(f'{name}='))}"
+    return ""
 
 
 def _print_version(requested: bool) -> None:
@@ -143,9 +193,6 @@ def _start(ctx: typer.Context, version: Version = False) -> None:  # noqa: ARG00
 
 
 app = typer.Typer(
-    name="hybrid-search",
-    cls=_Program,
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
+    name="hybrid-search", cls=_Program, invoke_without_command=True, pretty_exceptions_enable=False
 )
 app.callback()(_start)

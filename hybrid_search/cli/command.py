@@ -21,7 +21,7 @@ PANELS: Mapping[str, str] = {
     "Model": "model device precision dimension",
     "Cluster": "shard engine workers",
     "Limits": "queries timeout body_kilobytes",
-    "Watching": "log_format log_level log_phrases metrics_port metrics_host",
+    "Watching": "log_format log_level metrics_port metrics_host",
 }
 """The panels after the first, with options of commands, in order.
 
@@ -30,21 +30,6 @@ newcomers read.
 """
 
 FOLDER = "FOLDER"
-WORDS: Mapping[str, str] = {
-    "columns": "KEY=COLUMN",
-    "text": "TEXT",
-    "phrase": "TEXT",
-    "follow": FOLDER,
-    "url": "URL",
-    "from_url": "URL",
-    "by": "FIELD",
-    "date": "FIELD",
-    "host": "HOST",
-    "metrics_host": "HOST",
-    "since": "TIME",
-}
-"""The value of some options in a word; for the others see `TYPES`."""
-
 TYPES: Mapping[type, str] = {
     str: "NAME",
     int: "NUMBER",
@@ -52,6 +37,7 @@ TYPES: Mapping[type, str] = {
     Path: "FILE",
     bool: "",  # a switch takes no value
 }
+"""What the help calls the value of an option that does not say it itself."""
 
 
 class Command(TyperCommand):
@@ -98,7 +84,7 @@ class Command(TyperCommand):
             if not isinstance(value, str | Path) or not Path(value).exists():
                 continue
             types = find_types(self.callback)
-            is_folder, wants_folder = Path(value).is_dir(), WORDS.get(str(param.name)) == FOLDER
+            is_folder, wants_folder = Path(value).is_dir(), param.metavar == FOLDER
             if types[str(param.name)] is Path and is_folder != wants_folder:
                 kind, meant = ("folder", "file") if is_folder else ("file", "folder")
                 ctx.fail(f"{param.opts[0]} is {str(value)!r}, a {kind}: name a {meant}")
@@ -112,7 +98,7 @@ def describe_options(command: Any, ctx: Any) -> None:
             # a metavar would replace its name
             param.display_type_rich = lambda ctx: ""  # type: ignore[method-assign] # noqa: ARG005
         elif param.metavar is None:
-            param.metavar = WORDS.get(param.name, TYPES.get(types.get(param.name, bool)))
+            param.metavar = TYPES.get(types.get(param.name, bool))
         param.rich_help_panel = _find_panel(param)
 
 

@@ -8,25 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
+from hybrid_search.api import connect
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX
-from hybrid_search.discover.options import (
-    SEED,
-    DiscoverOptions,
-    SimilarOptions,
-    describe_distance,
-)
+from hybrid_search.discover.options import SEED, DiscoverOptions, SimilarOptions, describe_distance
 from hybrid_search.observability.escapes import blank_controls
 
 if TYPE_CHECKING:
-    from hybrid_search.discover.types import (
-        Discovery,
-        Occurrence,
-        PhraseGroup,
-        SimilarPhrase,
-    )
-
-EXIT_DAMAGED = 1
+    from hybrid_search.discover.types import Discovery, Occurrence, PhraseGroup, SimilarPhrase
 
 SHOWN_GROUPS = 30
 """Number of groups that ``cluster`` shows to people; ``--json`` has all."""
@@ -45,8 +34,6 @@ def similar(
     Every span of every passage is compared with the phrase; a clause counts by its best span. The
     nearest come first, each with its near duplicates folded into it.
     """
-    from hybrid_search.api import connect
-
     with connect(**place) as client:
         phrases = client.similar(phrase, index=index, **chosen)
         if not phrases:
@@ -80,8 +67,6 @@ def cluster(
 
     The vector of a phrase is the mean over the contexts in which it is said.
     """
-    from hybrid_search.api import connect
-
     with connect(**place) as client:
         groups = client.cluster(file, index=index, topic=topic, distance=distance, seed=seed)
     if as_json:
@@ -108,15 +93,14 @@ def discover(
     less if it is near to a topic. Exit status: 0; 1 if damaged passages were left out; 2 if nothing
     could run.
     """
-    from hybrid_search.api import connect
-
     with connect(**place) as client:
         discovery = client.discover(topics, index=index, **chosen)
     if as_json:
         options.print_json(discovery.to_dict())
     else:
         _show_discovery(discovery)
-    options.exit_with(EXIT_DAMAGED if discovery.damaged else 0)
+    if discovery.damaged:
+        options.exit_with(1)
 
 
 def _show_similar(phrases: Sequence[SimilarPhrase], min_cosine: float) -> None:

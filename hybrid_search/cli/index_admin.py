@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
+from hybrid_search.api import connect
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY
 from hybrid_search.errors import DamagedIndexError, HybridSearchError, UsageError
@@ -26,12 +27,10 @@ class ServerSettings(TypedDict, total=False):
     """What a server is told when an index is made."""
 
     analyzer: Annotated[
-        str | None,
-        Parameter("Analyzer that cuts texts into terms; the server must have it."),
+        str | None, Parameter("Analyzer that cuts texts into terms; the server must have it.")
     ]
     knn_engine: Annotated[
-        str | None,
-        Parameter("Library of the vector graph: lucene, or on OpenSearch also faiss."),
+        str | None, Parameter("Library of the vector graph: lucene, or on OpenSearch also faiss.")
     ]
     quantization: Annotated[
         str | None,
@@ -40,8 +39,7 @@ class ServerSettings(TypedDict, total=False):
         ),
     ]
     graph_dimension: Annotated[
-        int | None,
-        Parameter("How many numbers of its vectors the graph has; word codes have all."),
+        int | None, Parameter("How many numbers of its vectors the graph has; word codes have all.")
     ]
     m: Annotated[int | None, Parameter("Links of each vector in the graph.")]
     ef_construction: Annotated[
@@ -61,8 +59,7 @@ def setup(
         ),
     ] = DEFAULT_POLICY,
     codes: Annotated[
-        int,
-        typer.Option(help="Bits in which a number of a stored vector is kept: 2, 3, 4 or 8."),
+        int, typer.Option(help="Bits in which a number of a stored vector is kept: 2, 3, 4 or 8.")
     ] = DEFAULT_BITS,
     *,
     settings: ServerSettings,
@@ -70,21 +67,13 @@ def setup(
     as_json: options.Json = False,
 ) -> None:
     """Make an empty index, unless it exists; the first ingest does the same with the defaults."""
-    from hybrid_search.api import connect
-
     options.check_lasting(place["url"])
     with connect(**place) as client:
         client.setup(index, policy=policy, codes=codes, options=_drop_unset(settings))
         info = client.describe(index)
     if as_json:
-        options.print_json(
-            {
-                "index": index,
-                "documents": info.documents,
-                "passages": info.passages,
-                **asdict(info.spec),
-            }
-        )
+        counts = {"documents": info.documents, "passages": info.passages}
+        options.print_json({"index": index, **counts, **asdict(info.spec)})
     else:
         options.print_lines(
             f"index {index!r} is ready, with {info.documents:,} documents, for {info.spec.model}"
@@ -123,7 +112,6 @@ def reindex(
     summary.
     """
     from hybrid_search import config
-    from hybrid_search.api import connect
     from hybrid_search.cli.progress import progress
     from hybrid_search.ingest.rejects import default_rejects_path
     from hybrid_search.ingest.sources import files as document_sources
@@ -150,7 +138,8 @@ def reindex(
     for line in format_losses(summary):
         options.print_lines(line, err=True)
     options.print_json(summary.to_dict())
-    options.exit_with(1 if summary.replaced else 0)
+    if summary.replaced:
+        options.exit_with(1)
 
 
 def delete(
@@ -165,8 +154,6 @@ def delete(
     store: options.Store,
 ) -> None:
     """Delete documents from an index, or with --yes the whole index."""
-    from hybrid_search.api import connect
-
     if bool(ids) == yes:
         raise UsageError(
             f"give either the ids of documents, or --yes to delete the whole index {index!r}"
@@ -200,8 +187,6 @@ UNKNOWN = "?"
 
 def indexes(*, store: options.Store, as_json: options.Json = False) -> None:
     """List the indexes: their documents, size on disk, model, and when they were last written."""
-    from hybrid_search.api import connect
-
     with connect(**store) as client:
         rows = [_describe(client, name) for name in client.indexes()]
     if as_json:

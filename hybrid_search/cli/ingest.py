@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hybrid_search.api import connect
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.errors import HybridSearchError
 from hybrid_search.ingest.options import IngestOptions, Report, WriteOptions, ignore_report
@@ -16,8 +17,6 @@ from hybrid_search.ingest.summary import (
     format_summary,
 )
 from hybrid_search.observability import logs
-
-EXIT_LOSSES = 1
 
 
 def ingest(
@@ -42,7 +41,6 @@ def ingest(
     refused or replaced others of this run; 2 if nothing could run, or an error ended the run
     half-way.
     """
-    from hybrid_search.api import connect
     from hybrid_search.cli.progress import progress
     from hybrid_search.ingest.run import SourceChoice, run_ingest
     from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
@@ -70,8 +68,8 @@ def ingest(
         run_options = run_options.reporting_to(report).reporting_to(tally)
         summary = run_ingest(client.run_ingest, source, run_options, checkpoint, progress)
     _print_summary(summary, index)
-    has_losses = bool(summary.rejected or summary.replaced)
-    options.exit_with(EXIT_LOSSES if has_losses and not source.follow else 0)
+    if (summary.rejected or summary.replaced) and not source.follow:
+        options.exit_with(1)
 
 
 @contextmanager

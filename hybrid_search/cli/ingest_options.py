@@ -32,7 +32,8 @@ class SourceOptions(TypedDict, total=False):
         str | None, Parameter("Read the documents of this index of a server, instead of files.")
     ]
     from_url: Annotated[
-        str | None, Parameter("The server of --from-index. Default: that of --url.")
+        str | None,
+        Parameter("The server of --from-index. Default: that of --url.", value="URL"),
     ]
     retry: Annotated[
         Path | None,
@@ -42,7 +43,8 @@ class SourceOptions(TypedDict, total=False):
         Path | None,
         Parameter(
             "Ingest each file that is moved into this folder, then move it into done/ or failed/ "
-            "inside."
+            "inside.",
+            value="FOLDER",
         ),
     ]
 
@@ -61,7 +63,8 @@ class Reading(TypedDict, total=False):
         str | None,
         Parameter(
             "KEY=COLUMN,...: which columns or dotted keys give id, text, turns, speaker, start, "
-            "end or any other key."
+            "end or any other key.",
+            value="KEY=COLUMN",
         ),
     ]
     rows: Annotated[str, ROWS]
@@ -95,11 +98,12 @@ class Watching(TypedDict, total=False):
     metrics_port: Annotated[
         int | None,
         Parameter(
-            "Serve /metrics for Prometheus at this port; 0: any that is free.",
-            limits=(0, 65535),
+            "Serve /metrics for Prometheus at this port; 0: any that is free.", limits=(0, 65535)
         ),
     ]
-    metrics_host: Annotated[str, Parameter("The address to serve them at.", default="127.0.0.1")]
+    metrics_host: Annotated[
+        str, Parameter("The address to serve them at.", default="127.0.0.1", value="HOST")
+    ]
 
 
 class IngestPlace(options.NewPlace, total=False):
@@ -112,7 +116,7 @@ CheckpointFile = Annotated[
     Path | None,
     typer.Option(
         help="File that notes how many lines are done: "
-        "the same command after a kill begins behind them.",
+        "the same command after a kill begins behind them."
     ),
 ]
 Executor = Annotated[

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hybrid_search.api import connect
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import DocumentMissingError
@@ -17,7 +18,7 @@ from hybrid_search.observability import logs
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
-    from hybrid_search.search.document_view import DocumentView
+    from hybrid_search.search.hit import DocumentView
     from hybrid_search.topics.judging_queue import JudgingQueue
     from hybrid_search.topics.judgments import Judgment
     from hybrid_search.topics.match import Match
@@ -46,7 +47,6 @@ def judge(
     Answers are read from standard input, one a line: y(es), n(o), s(kip), u(ndo), q(uit). Each is
     in the file before the next span is shown.
     """
-    from hybrid_search.api import connect
     from hybrid_search.cli.progress import mining_progress
     from hybrid_search.topics.topics import Topics
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hybrid_search.backends.server.backend import ServerBackend
     from hybrid_search.client import Client
     from hybrid_search.ingest.shards import Shard
-    from hybrid_search.search.document_view import DocumentView
+    from hybrid_search.search.hit import DocumentView
     from hybrid_search.topics.match_upload import ReadDocuments
     from hybrid_search.topics.run import MiningSummary
 
@@ -43,7 +43,8 @@ class Output(TypedDict, total=False):
         str | None,
         Parameter(
             "Only documents written since are mined. On a server a time in ISO 8601, in UTC if it "
-            "has no offset; on an embedded index the --out of an earlier, complete run."
+            "has no offset; on an embedded index the --out of an earlier, complete run.",
+            value="TIME",
         ),
     ]
 
@@ -56,17 +57,16 @@ class Report(TypedDict, total=False):
         Parameter("File for a page of the matches, in HTML; needs --out FILE in jsonl."),
     ]
     by: Annotated[
-        Sequence[str], Parameter("Metadata field whose values the report counts.", default=())
+        Sequence[str],
+        Parameter("Metadata field whose values the report counts.", default=(), value="FIELD"),
     ]
-    date: Annotated[str | None, Parameter("Metadata field by which the report counts weeks.")]
+    date: Annotated[
+        str | None, Parameter("Metadata field by which the report counts weeks.", value="FIELD")
+    ]
 
 
 def check_outputs(output: Output, report: Report, shard: str | None) -> None:
-    """Check that the options are compatible.
-
-    Raises:
-        UsageError: If they are not.
-    """
+    """Raise UsageError if the options are not compatible."""
     from hybrid_search.topics import match_formats
 
     out, form, to_index, since = (
@@ -148,14 +148,7 @@ Upload = Callable[[Path, "MiningSummary", str | None], None]
 
 
 def open_upload(client: "Client", index: str, to_index: str) -> Upload:
-    """Open the index for matches.
-
-    Returns:
-        A function that uploads matches.
-
-    Raises:
-        UsageError: If the backend is not a server, or the index does not hold matches.
-    """
+    """Return a function that uploads matches; raise UsageError if the index cannot take them."""
     from hybrid_search.backends.server.backend import ServerBackend
     from hybrid_search.backends.server.match_index import MatchIndex
     from hybrid_search.topics.match_upload import upload_matches

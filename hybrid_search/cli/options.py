@@ -127,8 +127,7 @@ def parse_conditions(expressions: list[str] | None) -> Mapping[str, Any] | None:
     If a key is repeated, ``=`` allows any of the values, and ``!=`` none of them.
 
     Raises:
-        UsageError: If an expression is not a key, a comparison and a value, or two are
-            contradictory.
+        UsageError: If an expression is not of this form, or two are contradictory.
     """
     where: dict[str, Any] = {}
     for expression in expressions or []:
@@ -163,13 +162,7 @@ def check_lasting(url: str | None) -> None:
 
 
 def explain_nothing(client: "Client", index: str, *narrowing: str) -> None:
-    """Explain on standard error why nothing was found: an empty index, or narrow options.
-
-    Args:
-        client: The client that found nothing.
-        index: The index that was searched.
-        *narrowing: The options that exclude results, as given.
-    """
+    """Explain on standard error why nothing was found: an empty index, or `narrowing` options."""
     from hybrid_search.search.no_hits import describe_empty_index
 
     if client.describe(index).documents == 0:

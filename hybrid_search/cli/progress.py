@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from hybrid_search.ingest.summary import Summary, format_summary
 from hybrid_search.observability import logs
@@ -25,28 +18,20 @@ if TYPE_CHECKING:
 
 LINE_SECONDS = 5.0
 
-
 Shown = TypeVar("Shown", Summary, "MiningSummary")
 """The type of summary that is shown."""
 
 
-@contextmanager
-def progress(total_bytes: int | None) -> Iterator[Callable[[Summary], None]]:
-    """Yield a function that shows the summary of an ingest.
-
-    `total_bytes` is the size of the sources, None if it is unknown.
-    """
-    with _show(total_bytes, format_summary, lambda summary: summary.bytes) as report:
-        yield report
+def progress(total_bytes: int | None) -> AbstractContextManager[Callable[[Summary], None]]:
+    """Return a context with a function that shows an ingest of sources of this size."""
+    return _show(total_bytes, format_summary, lambda summary: summary.bytes)
 
 
-@contextmanager
-def mining_progress(documents: int) -> Iterator[Callable[[MiningSummary], None]]:
-    """Yield a function that shows the summary of a mining run over this many documents."""
+def mining_progress(documents: int) -> AbstractContextManager[Callable[[MiningSummary], None]]:
+    """Return a context with a function that shows a mining run over this many documents."""
     from hybrid_search.topics.run import format_summary
 
-    with _show(documents, format_summary, lambda summary: summary.progress.documents) as report:
-        yield report
+    return _show(documents, format_summary, lambda summary: summary.progress.documents)
 
 
 @contextmanager
@@ -58,14 +43,9 @@ def _show(
     if logs.is_structured() or not console.is_terminal:
         yield _report_lines(describe)
         return
-    columns = (
-        SpinnerColumn(),
-        BarColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as bar:
+    description = TextColumn("{task.description}", markup=False)
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(BarColumn(), description, *times, console=console) as bar:
         task = bar.add_task("starting", total=total)
         yield lambda summary: bar.update(
             task, completed=measure(summary), description=describe(summary)

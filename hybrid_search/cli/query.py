@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
+from hybrid_search.api import connect
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX, ModelOptions
 from hybrid_search.errors import InputError, UsageError
@@ -44,8 +45,6 @@ def query(
     **query_options: Unpack[QueryOptions],
 ) -> None:
     """Find a phrase: documents by fused score, with the words that matched and their offsets."""
-    from hybrid_search.api import connect
-
     form = _choose_format(output_format, as_json)
     with connect(**place) as client:
         if dry_run:
@@ -59,11 +58,7 @@ def query(
 
 
 def _choose_format(name: str, as_json: bool) -> str:
-    """Return the output format.
-
-    Raises:
-        UsageError: If it is unknown, or contradicts ``--json``.
-    """
+    """Return the output format; raise UsageError if it is unknown or contradicts ``--json``."""
     check_choice("--format", name, FORMATS)
     if as_json and name not in ("text", "json"):
         raise UsageError(f"--format is {name!r} beside --json: leave one of them out")
@@ -100,7 +95,7 @@ def _write_result(result: Result, form: str) -> None:
 
 def best_spans(
     phrase: Annotated[str | None, typer.Argument(help="What to look for.")] = None,
-    text: Annotated[str | None, typer.Option(help="The text to look in.")] = None,
+    text: Annotated[str | None, typer.Option(help="The text to look in.", metavar="TEXT")] = None,
     file: Annotated[
         Path | None,
         typer.Option(
@@ -113,8 +108,6 @@ def best_spans(
     **choice: Unpack[SpanOptions],
 ) -> None:
     """Find the best spans of one text, without an index."""
-    from hybrid_search.api import connect
-
     with connect("memory:", **model) as client:
         if file is not None and text is None and phrase is None:
             for answer in _answers(client, file, choice):
@@ -171,7 +164,7 @@ def show(
     ],
     index: options.Index = DEFAULT_INDEX,
     phrase: Annotated[
-        str | None, typer.Option(help="A phrase, whose best spans are marked.")
+        str | None, typer.Option(help="A phrase, whose best spans are marked.", metavar="TEXT")
     ] = None,
     spans: Annotated[int, typer.Option(help="Spans to mark.")] = DOCUMENT_SPANS,
     *,
@@ -179,7 +172,6 @@ def show(
     as_json: options.Json = False,
 ) -> None:
     """Show a document: its metadata, and its turns with their speakers and times."""
-    from hybrid_search.api import connect
     from hybrid_search.cli.show_result import show_document
 
     with connect(**place) as client:

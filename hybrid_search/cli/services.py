@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from hybrid_search import config
 from hybrid_search.cli import options
 from hybrid_search.errors import MissingExtraError
 from hybrid_search.serve.options import (
@@ -40,31 +40,25 @@ def import_server(name: str, extra: str) -> ModuleType:
         ) from missing
 
 
-def find_place(url: str | None) -> str:
-    """Return the location of the indexes in `url`, without the scheme."""
-    return config.settings(url).url.partition(":")[2]
-
-
-def announce_json(address: str) -> None:
-    """Print the address of a service as JSON, and flush it in case of a pipe."""
-    options.print_json({"url": address, "pid": os.getpid()})
-    sys.stdout.flush()
-
-
-def announce_page(address: str) -> None:
-    """Print the address of a service's page, and flush it in case of a pipe."""
-    options.print_lines(f"open {address} in a browser; Ctrl-C ends the service")
+def announce(address: str, *, as_json: bool = True) -> None:
+    """Print the address of a service, and flush it in case of a pipe."""
+    if as_json:
+        options.print_json({"url": address, "pid": os.getpid()})
+    else:
+        options.print_lines(f"open {address} in a browser; Ctrl-C ends the service")
     sys.stdout.flush()
 
 
 def serve(
     host: Annotated[
-        str, typer.Option(help="The address to listen at; any but loopback needs --token-file.")
+        str,
+        typer.Option(
+            help="The address to listen at; any but loopback needs --token-file.", metavar="HOST"
+        ),
     ] = HOST,
     port: Annotated[int, typer.Option(help="The port; 0 takes any free one.")] = PORT,
     token_file: Annotated[
-        Path | None,
-        typer.Option(help="File with the token that every request must bear."),
+        Path | None, typer.Option(help="File with the token that every request must bear.")
     ] = None,
     queries: Annotated[
         int, typer.Option(help="Calls that are answered or wait at once; others get status 429.")
@@ -75,12 +69,8 @@ def serve(
     body_kilobytes: Annotated[
         int, typer.Option(help="Largest body of a request, in thousands of bytes.")
     ] = BODY_KILOBYTES,
-    log_phrases: Annotated[
-        bool, typer.Option("--log-phrases", help="Write the phrases of queries to the log.")
-    ] = False,
     judgments: Annotated[
-        Path | None,
-        typer.Option(help="File that answers to spans, yes or no, are added to."),
+        Path | None, typer.Option(help="File that answers to spans, yes or no, are added to.")
     ] = None,
     *,
     place: options.Place,
@@ -91,25 +81,11 @@ def serve(
 
     SIGTERM or Ctrl-C ends it, after the requests that run were answered.
     """
-    from hybrid_search.async_client import AsyncClient
-
     server = import_server("hybrid_search.serve.server", "serve")
     service_options = ServeOptions(
-        host,
-        port,
-        read_token(token_file),
-        queries,
-        timeout,
-        body_kilobytes,
-        log_phrases,
-        judgments,
+        host, port, read_token(token_file), queries, timeout, body_kilobytes, judgments
     )
-    announce = announce_json if as_json else announce_page
-
-    def open_client(threads: int) -> AsyncClient:
-        return AsyncClient(**place, threads=threads)
-
-    server.serve(service_options, open_client, find_place(place["url"]), announce)
+    server.serve(service_options, place, partial(announce, as_json=as_json))
 
 
 def mcp(
@@ -120,12 +96,6 @@ def mcp(
         ),
     ] = False,
     port: Annotated[int, typer.Option(help="The port with --http; 0 takes any free one.")] = PORT,
-    queries: Annotated[
-        int, typer.Option(help="Calls that are answered or wait at once; others are refused.")
-    ] = QUERIES,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds that an answer may take to be found.")
-    ] = TIMEOUT,
     *,
     place: options.Place,
     log: options.LogOptions,  # noqa: ARG001 (errors are reported by it)
@@ -135,16 +105,9 @@ def mcp(
     An agent starts this command and talks to it by standard input and output. With --http it is a
     service of its own, until SIGTERM or Ctrl-C.
     """
-    from hybrid_search.async_client import THREADS, AsyncClient
-
     server = import_server("hybrid_search.agents.server", "mcp")
-    service_options = ServeOptions(port=port, queries=queries, timeout=timeout)
-    hidden = find_place(place["url"])
-
-    def open_client(threads: int) -> AsyncClient:
-        return AsyncClient(**place, threads=min(THREADS, threads))
-
+    service_options = ServeOptions(port=port)
     if http:
-        server.serve_http(service_options, open_client, hidden, announce_json)
+        server.serve_http(service_options, place, announce)
     else:
-        server.serve_stdio(service_options, open_client, hidden)
+        server.serve_stdio(service_options, place)

@@ -19,7 +19,7 @@ from hybrid_search.search.hit import Hit, Span, format_parts
 from hybrid_search.search.result import Result
 
 if TYPE_CHECKING:
-    from hybrid_search.search.document_view import DocumentView
+    from hybrid_search.search.hit import DocumentView
     from hybrid_search.topics.match import Match
     from hybrid_search.topics.surroundings import Surroundings
     from hybrid_search.topics.topic import Topic
@@ -145,15 +145,7 @@ def show_match(
     neighbours: tuple[str, str],
     probability: float,
 ) -> None:
-    """Print a span that may be a mention of a topic, marked in its turn.
-
-    Args:
-        match: The span.
-        topic: What it may be a mention of.
-        around: Its turn.
-        neighbours: The turns before and behind it.
-        probability: How likely it is one.
-    """
+    """Print a span that may be a mention of a topic, marked in its turn between its neighbours."""
     console = options.open_output()
     speaker = f"  {match.speaker}" if match.speaker else ""
     title = escape_controls(f"{match.topic}?  {match.id}{speaker}")

@@ -30,10 +30,10 @@ class OutputError(Exception):
 
 
 class _Stream:
-    """A wrapper of a stream, which is None if the process was started with it closed."""
+    """A wrapper of standard output or error, None if the process was started with it closed."""
 
-    def __init__(self, stream: TextIO | None) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO | None, *, is_output: bool) -> None:
+        self._stream, self._is_output = stream, is_output
 
     def write(self, text: str) -> int:
         """Write `text`, and return how many characters were written."""
@@ -64,31 +64,22 @@ class _Stream:
             yield
         except OSError as error:
             _send_to_nowhere(self._stream)
-            self._report(error)
-
-    def _report(self, error: OSError) -> None:
-        """Ignore the error, as there is nowhere else to report it."""
-
-
-class _Output(_Stream):
-    """Standard output, with errors distinct from those of other files."""
-
-    def _report(self, error: OSError) -> None:
-        raise OutputError(error) from error
+            if self._is_output:  # an error of messages can be reported nowhere
+                raise OutputError(error) from error
 
 
 @contextmanager
 def guard_messages() -> Iterator[None]:
     """Drop messages of a block that standard error does not accept."""
     _occupy_closed_descriptors()
-    with redirect_stderr(cast("TextIO", _Stream(sys.stderr))):
+    with redirect_stderr(cast("TextIO", _Stream(sys.stderr, is_output=False))):
         yield
 
 
 @contextmanager
 def guard_output() -> Iterator[None]:
     """Raise `OutputError` if standard output does not accept everything that the block writes."""
-    with redirect_stdout(cast("TextIO", _Output(sys.stdout))):
+    with redirect_stdout(cast("TextIO", _Stream(sys.stdout, is_output=True))):
         try:
             yield
         finally:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hybrid_search.api import connect
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX, ModelOptions
 
@@ -37,7 +38,6 @@ def topics(
     A topic collides if a phrase of another topic is nearer to it than its own phrases are to each
     other: mentions of the one are then found for the other as well.
     """
-    from hybrid_search.api import connect
     from hybrid_search.topics.topics import Topics
 
     loaded_topics = Topics.load(file)
@@ -88,8 +88,6 @@ def tune(
     at least 20 judgments of both kinds has a map of its own; all others share one that needs as
     many, and at least 5 of each of three topics.
     """
-    from hybrid_search.api import connect
-
     with connect(**place) as client:
         tuning = client.tune(topics, judgments, index=index)
     if as_json:

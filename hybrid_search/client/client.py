@@ -34,8 +34,7 @@ from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.parameters import check_phrase, check_text, complete, expand_options
 from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.document_view import DocumentView
-from hybrid_search.search.hit import Span
+from hybrid_search.search.hit import DocumentView, Span
 from hybrid_search.search.query import PARAMETERS, DocumentOptions, Query, QueryOptions, SpanOptions
 from hybrid_search.search.result import Result
 from hybrid_search.text import window_policy
@@ -173,16 +172,19 @@ class Client:
         ...     client.best_spans("refund request", text)[0].text
         'I want my money back'
         """
-        check_phrase("phrase", phrase)
+        check_phrase("phrase", phrase)  # one: a query may have several
         values = complete(SpanOptions, options, "hybrid_search.best_spans")
         k = values.pop("k")
-        document, query = _build_document(text), Query(phrase, **values)
-        if query.speaker and not any(turn.speaker for turn in document.turns):
+        document, query = _read_text(text), Query(phrase, **values)
+        has_speakers = isinstance(document, Document) and any(
+            turn.speaker for turn in document.turns
+        )
+        if query.speaker and not has_speakers:
             raise UsageError(
                 f"speaker is {query.speaker[0]!r}, but the text has no speakers: give turns with a "
                 "speaker"
             )
-        return span_search.search_document(self.encoder, query, document, k)
+        return span_search.search_text(self.encoder, query, document, k)
 
     def phrase_similarity(
         self, a: str, b: str, *, context1: str | None = None, context2: str | None = None
@@ -226,9 +228,7 @@ class Client:
 
     @expand_options(ObjectOptions)
     def ingest(
-        self,
-        documents: Iterable[Mapping[str, Any]] | ArrowStream,
-        **options: Unpack[ObjectOptions],
+        self, documents: Iterable[Mapping[str, Any]] | ArrowStream, **options: Unpack[ObjectOptions]
     ) -> Summary:
         """Index documents, replacing those whose id is already indexed and whose content changed.
 
@@ -877,14 +877,11 @@ class Client:
         return f"{type(self).__name__}({self._settings.url!r})"
 
 
-def _build_document(text: str | Sequence[str | Mapping[str, Any]]) -> Document:
-    """Return a document made of a text or of turns.
-
-    Raises:
-        UsageError: If it is neither.
-    """
+def _read_text(text: str | Sequence[str | Mapping[str, Any]]) -> str | Document:
+    """Return a text, or a document made of turns; raise UsageError if it is neither."""
     if isinstance(text, str) or not isinstance(text, Sequence):
-        return span_search.build_document(text)
+        check_text("text", text)
+        return text
     from hybrid_search.ingest import document_parser  # imports pydantic, so only when needed
 
     try:

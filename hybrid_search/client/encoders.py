@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -46,10 +46,7 @@ class ClientEncoders:
     def for_spec(self, spec: IndexSpec | None) -> ClientEncoders:
         """Return the encoders of the model that wrote an index, if none was configured.
 
-        Returns this object if that model is the shipped one, or is not installed.
-
-        Args:
-            spec: The spec of the index, or None if there is no index yet.
+        They are these, if there is no index yet, or its model is the shipped one or not installed.
         """
         if spec is None or not self.may_choose:
             return self
@@ -118,17 +115,15 @@ class ClientEncoders:
             encoders.close()
 
 
-@dataclass(slots=True)
 class ExecutorCache:
     """A cache of one started executor, so a cluster is joined once for all files of a folder.
 
     Only one ingest uses it at a time.
     """
 
-    lock: Lock = field(default_factory=Lock)
-    executors: dict[tuple[Any, ...], Executor] = field(default_factory=dict)
-    """The executor, keyed by the settings it was started with; at most one."""
-    exit_stack: ExitStack = field(default_factory=ExitStack)
+    def __init__(self) -> None:
+        self._lock, self._exit_stack = Lock(), ExitStack()
+        self._executors: dict[tuple[Any, ...], Executor] = {}  # at most one, by its settings
 
     @contextmanager
     def acquire(
@@ -138,17 +133,17 @@ class ExecutorCache:
 
         If the block fails, the executor is closed, and the next call starts a new one.
         """
-        with self.lock:
+        with self._lock:
             try:
-                if settings not in self.executors:
+                if settings not in self._executors:
                     self.close()
-                    self.executors[settings] = self.exit_stack.enter_context(start(*settings))
-                yield self.executors[settings]
+                    self._executors[settings] = self._exit_stack.enter_context(start(*settings))
+                yield self._executors[settings]
             except BaseException:
                 self.close()
                 raise
 
     def close(self) -> None:
         """Close the executor, if there is one."""
-        self.executors.clear()
-        self.exit_stack.close()
+        self._executors.clear()
+        self._exit_stack.close()

@@ -107,9 +107,6 @@ def configure_logging(format: Format = Format.text, level: Level | None = None) 
 
     The default level is warning for text and info for JSON. With neither option given, a program
     that has set up its own logging is left alone.
-
-    Yields:
-        Nothing: the former handlers and levels are back after the block.
     """
     root = logging.getLogger()
     if root.handlers and format is Format.text and level is None:

@@ -8,8 +8,7 @@ from typing import Any, Unpack
 from hybrid_search import config
 from hybrid_search.client import Client
 from hybrid_search.errors import MissingExtraError
-from hybrid_search.retrievers.documents import PASSAGE, RetrievedDocument
-from hybrid_search.retrievers.searcher import Searcher
+from hybrid_search.retrievers.searcher import PASSAGE, RetrievedDocument, Searcher
 from hybrid_search.search.query import QueryOptions
 from hybrid_search.system import install_command
 
@@ -98,14 +97,8 @@ def _list_changes(where: Mapping[str, Any] | None, size: int | None) -> dict[str
 
 
 def _convert(documents: list[RetrievedDocument]) -> dict[str, list[Document]]:
-    return {
-        "documents": [
-            Document(
-                id=document.id,
-                content=document.text,
-                meta=document.metadata,
-                score=document.score,
-            )
-            for document in documents
-        ]
-    }
+    converted = [
+        Document(id=item.id, content=item.text, meta=item.metadata, score=item.score)
+        for item in documents
+    ]
+    return {"documents": converted}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybrid_search.errors import MissingExtraError
-from hybrid_search.retrievers.documents import PASSAGE, RetrievedDocument
-from hybrid_search.retrievers.searcher import Searcher
+from hybrid_search.retrievers.searcher import PASSAGE, RetrievedDocument, Searcher
 from hybrid_search.system import install_command
 
 try:

@@ -6,8 +6,7 @@ from typing import Unpack
 
 from hybrid_search.client import Client
 from hybrid_search.errors import MissingExtraError
-from hybrid_search.retrievers.documents import OWN_KEY, PASSAGE, RetrievedDocument
-from hybrid_search.retrievers.searcher import Searcher
+from hybrid_search.retrievers.searcher import OWN_KEY, PASSAGE, RetrievedDocument, Searcher
 from hybrid_search.search.query import QueryOptions
 from hybrid_search.system import install_command
 

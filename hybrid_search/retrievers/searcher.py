@@ -1,7 +1,8 @@
-"""`Searcher`: asks one client for documents, by calls that wait and by calls that are awaited."""
+"""`Searcher`: asks one client for hits, as documents that every framework can take."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
@@ -11,24 +12,45 @@ from hybrid_search.client import Client
 from hybrid_search.credentials import refuse_secrets
 from hybrid_search.errors import UsageError
 from hybrid_search.parameters import check_choice
-from hybrid_search.retrievers.documents import CONTENTS, PASSAGE, RetrievedDocument, build_document
+from hybrid_search.search.hit import Hit
 from hybrid_search.search.query import Query, QueryOptions
-from hybrid_search.search.result import Result
+
+OWN_KEY = "hybrid_search"
+"""The key of the metadata that has the spans, offsets and scores; all others are the caller's."""
+
+PASSAGE, TURN = "passage", "turn"
+CONTENTS = (PASSAGE, TURN)
+"""The kinds of content of a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedDocument:
+    """A hit as frameworks take it: `text` is its passage, or the turn around its best span.
+
+    The id is that of the passage, unique in its index: ``<document id>#<passage>``. The content
+    begins at `start` in the document, in code points. The metadata has the caller's own keys, and
+    under `OWN_KEY` all numbers and spans of the hit.
+    """
+
+    id: str
+    document_id: str
+    text: str
+    start: int
+    metadata: dict[str, Any]
+    score: float
+
+    @property
+    def end(self) -> int:
+        """The end of the content in the document."""
+        return self.start + len(self.text)
 
 
 class Searcher:
-    """Asks one client with the same options each time.
-
-    Args:
-        url: As in `hybrid_search.query`; the client is that of this process.
-        content: passage, or turn: the one around the best span.
-        client: A client to ask in place of that of `url`. Its owner closes it.
-        options: The parameters of a query, each explained in `hybrid_search.query`.
+    """Asks one client with the same options each time: that of `url` in this process, or `client`.
 
     Raises:
         UsageError: If a value is not allowed, the URL holds a secret, or there are both a URL and a
             client.
-        TypeError: If a query has no parameter of a name.
     """
 
     def __init__(
@@ -60,18 +82,16 @@ class Searcher:
 
     def search(self, phrase: str, changes: dict[str, Any]) -> list[RetrievedDocument]:
         """Return the documents for a phrase; `changes` are options that differ this time."""
-        return self._convert(self.client.query(phrase, **self._merge(changes)))
+        result = self.client.query(phrase, **self._merge(changes))
+        return [build_document(hit, self.content) for hit in result]
 
     async def search_async(self, phrase: str, changes: dict[str, Any]) -> list[RetrievedDocument]:
         """Return what `search` does, without holding up the event loop."""
-        return self._convert(await self._async_client.query(phrase, **self._merge(changes)))
+        result = await self._async_client.query(phrase, **self._merge(changes))
+        return [build_document(hit, self.content) for hit in result]
 
     def describe(self) -> dict[str, Any]:
-        """Return the parameters that make such a searcher again; none of them is a secret.
-
-        Raises:
-            UsageError: If it has a client of its own, which cannot be saved.
-        """
+        """Return the parameters that make such a searcher again; none of them is a secret."""
         if self._own_client is not None:
             raise UsageError(
                 "a retriever with a client of its own cannot be saved: make it with url= "
@@ -82,5 +102,38 @@ class Searcher:
     def _merge(self, changes: dict[str, Any]) -> QueryOptions:
         return cast("QueryOptions", {**self.options, **changes})
 
-    def _convert(self, result: Result) -> list[RetrievedDocument]:
-        return [build_document(hit, self.content) for hit in result.hits]
+
+def build_document(hit: Hit, content: str) -> RetrievedDocument:
+    """Return a hit as a document; `content` is one of `CONTENTS`.
+
+    `OWN_KEY` holds the hit as `query --json` prints it, with its turns. Its ``start`` and ``end``
+    are the content's, so that ``text[span["start"] - start :]`` begins with the words of a span in
+    the content.
+    """
+    start, text = _select_turn(hit) if content == TURN else (hit.start, hit.text)
+    values = hit.to_dict(texts=True) | {"start": start, "end": start + len(text)}
+    del values["text"]
+    metadata = dict(values.pop("metadata"))
+    return RetrievedDocument(
+        id=f"{hit.id}#{hit.passage}",
+        document_id=hit.id,
+        text=text,
+        start=start,
+        metadata={**metadata, OWN_KEY: values},
+        score=hit.score,
+    )
+
+
+def _select_turn(hit: Hit) -> tuple[int, str]:
+    """Return start and text of the turn around the best span in the hit's passage.
+
+    It is cut to the passage. Without such a span, as with ``spans=0``, it is the whole passage.
+    """
+    end_of_text = hit.start + len(hit.text)
+    for span in hit.spans:
+        if hit.start <= span.start and span.end <= end_of_text:
+            for turn in hit.turns:
+                if turn.turn == span.turn:
+                    start = max(turn.start, hit.start)
+                    return start, hit.text[start - hit.start : turn.end - hit.start]
+    return hit.start, hit.text

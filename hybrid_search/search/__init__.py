@@ -6,12 +6,12 @@ Modules in reading order: `query` (parameters, their defaults and limits), `pipe
 their order), `phrase_vector` (a phrase to its vector),
 `candidates` (retrieve, complete both scores, fuse), `feedback` (a second search with the best spans
 of the first), `fusion` (a package with one module per fusion), `calibration` (the score maps of the
-default fusion), `contents` (one fetch of texts and metadata), `facets` (sort and count),
+default fusion), `contents` (one fetch of texts and metadata, to sort and count by),
 `span_content` (words and turns), `hit` (a hit and its spans), `hit_builder`, `excerpts`
 (the sentences around spans, for display), `result_html` and `result_rows` (hits in notebooks, and
 as a table), `result` (the whole answer), `damage` (warnings about skipped passages), `no_hits` (why
 nothing was found). `types` has the frozen types that pass between these stages. `span_search`
-answers without an index, and `open_document` makes a `document_view` of one whole document.
+answers without an index, and `open_document` makes a view of one whole document.
 
 CONTRIBUTING.md says where a new parameter and a new fusion go.
 """

@@ -98,18 +98,11 @@ def find_mention_map(
     has_prior: bool,
     has_feedback: bool = False,
 ) -> tuple[Calibration, str]:
-    """Return the map from span scores to the probability that a span is a mention.
+    """Return the map from span scores to the probability of a mention, and its origin.
 
-    Args:
-        load_calibration: A function that returns the model's maps.
-        precision: The precision of the passages.
-        dimension: The dimension of the vectors.
-        has_prior: Whether scores include a prior, as the measured maps require.
-        has_feedback: Whether the phrases were moved by feedback.
-
-    Returns:
-        The map, and `MEASURED` or `ROUGH`. A rough map is the one used for fusion: it orders spans,
-        but its recall is unknown.
+    The origin is `MEASURED`, or `ROUGH` for the map of the fusion: it orders spans, but its recall
+    is unknown. The measured maps require scores with a prior; phrases moved by feedback have maps
+    of their own.
     """
     rough = load_calibration(precision, dimension, SCORE if has_prior else COSINE)
     if not has_prior:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
 
 from hybrid_search.backends.types import Fault, FaultKind, StoredPassage
+
+EFFECTS: Mapping[FaultKind, str] = {
+    "codes": "left out, because of damaged word codes",
+    "text": "left out, because of a damaged text, place or metadata",
+    "offsets": "without some spans, because of damaged offsets",
+}
+"""What damage does to an answer."""
 
 _log = logging.getLogger(__name__)
 
@@ -14,26 +21,11 @@ NAMED_PASSAGES = 10
 """Maximum number of passages that one warning names; the others are counted."""
 
 
-def describe_left_out(index: str, passages: Sequence[StoredPassage]) -> list[str]:
-    """Log and return a warning about passages with damaged word codes, if there are any."""
-    return _describe(index, passages, "left out, because of damaged word codes", "codes")
-
-
 def describe_changed(index: str, damaged: Sequence[tuple[StoredPassage, Fault]]) -> list[str]:
     """Log and return warnings about passages that differ from what was written, if any."""
     codes = [passage for passage, fault in damaged if fault.kind == "codes"]
     others = [passage for passage, fault in damaged if fault.kind != "codes"]
-    effect = "left out, because of a damaged text, place or metadata"
-    return [
-        *describe_left_out(index, codes),
-        *_describe(index, others, effect, "text"),
-    ]
-
-
-def describe_misplaced(index: str, passages: Sequence[StoredPassage]) -> list[str]:
-    """Log and return a warning about passages with spans outside their text, if any."""
-    effect = "without some spans, because of damaged offsets"
-    return _describe(index, passages, effect, "offsets")
+    return [*describe_passages(index, codes, "codes"), *describe_passages(index, others, "text")]
 
 
 def choose_remedy(index: str, kind: FaultKind, document_ids: Iterable[str]) -> str:
@@ -44,9 +36,8 @@ def choose_remedy(index: str, kind: FaultKind, document_ids: Iterable[str]) -> s
     return f"ingest again after hybrid-search delete --index {index} -- {ids}"
 
 
-def _describe(
-    index: str, passages: Sequence[StoredPassage], effect: str, kind: FaultKind
-) -> list[str]:
+def describe_passages(index: str, passages: Sequence[StoredPassage], kind: FaultKind) -> list[str]:
+    """Log and return a warning about passages with a kind of damage, if there are any."""
     if not passages:
         return []
     names = [
@@ -56,6 +47,6 @@ def _describe(
     remedy = choose_remedy(index, kind, [item.document_id for item in passages[:NAMED_PASSAGES]])
     more = len(passages) - len(names)
     others = f" and {more} more" if more else ""
-    warning = f"{', '.join(names)}{others}: {effect}. To mend this: {remedy}"
+    warning = f"{', '.join(names)}{others}: {EFFECTS[kind]}. To mend this: {remedy}"
     _log.warning("%s", warning)
     return [warning]

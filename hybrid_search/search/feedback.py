@@ -28,10 +28,7 @@ from hybrid_search.text.types import Floats
 def add_feedback(request: Request, scored: Iterable[ScoredPassage], documents: int) -> Request:
     """Return `request` with its vector moved halfway to the best spans of its best `documents`.
 
-    Args:
-        request: The original request.
-        scored: The fused passages it found, in any order.
-        documents: How many of the best documents count, each by its best passage.
+    `scored` are the fused passages that it found, in any order; a document counts by its best one.
     """
     best = _find_best_passages(scored, documents)
     if not best:

@@ -1,8 +1,8 @@
-"""The parts of an answer: a `Hit` with its `Span`s and the turns that it has words from."""
+"""The parts of an answer: a `Hit` with its `Span`s and turns, and a `DocumentView`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
@@ -147,39 +147,6 @@ class Hit:
         values["spans"] = [span.to_dict() for span in self.spans]
         return values | ({"turns": [turn.to_dict() for turn in self.turns]} if texts else {})
 
-    def marked(self, before: str, after: str, encode: Any = str) -> str:
-        """Return the passage's text with its spans between `before` and `after`.
-
-        Args:
-            before: Inserted before each span.
-            after: Inserted after each span.
-            encode: Applied to the text, but not to the marks, e.g. `html.escape`.
-
-        Returns:
-            The marked text. Spans in other passages of the hit do not appear in it.
-
-        >>> span = Span(start=10, end=15, text="money", cosine=0.8)
-        >>> hit = Hit("a", 0, 0.7, 2.1, 0.8, 1, 1, {}, [span], text="I want my money back.")
-        >>> hit.marked("[", "]")
-        'I want my [money] back.'
-        """
-        pieces: list[str] = []
-        position = 0
-        for start, end in self._span_bounds():
-            pieces += [encode(self.text[position:start]), before]
-            pieces += [encode(self.text[start:end]), after]
-            position = end
-        return "".join([*pieces, encode(self.text[position:])])
-
-    def _span_bounds(self) -> list[tuple[int, int]]:
-        """Return sorted start and end offsets of the spans that lie in the passage's text."""
-        end_of_text = self.start + len(self.text)
-        return sorted(
-            (span.start - self.start, span.end - self.start)
-            for span in self.spans
-            if self.start <= span.start and span.end <= end_of_text
-        )
-
 
 def format_parts(hit: Hit) -> str:
     """Return the numbers shown next to a hit's score: probability, BM25 and cosine."""
@@ -191,3 +158,73 @@ def format_span(span: Span) -> str:
     """Format a span on one line: cosine, speaker, words, offsets."""
     speaker = f"{span.speaker}: " if span.speaker else ""
     return f"{span.cosine:.3f}  {speaker}{' '.join(span.text.split())!r} [{span.start}:{span.end}]"
+
+
+@dataclass(frozen=True, slots=True)
+class PassageScores:
+    """The scores of one passage of a document, ``text[start:end]``.
+
+    Attributes:
+        passage: The number of the passage, from 0.
+        start: Where it starts in the document's text.
+        end: Where it ends.
+        score: The fused score, ``alpha * spans_part + (1 - alpha) * bm25_part``.
+        bm25: The BM25 score, 0 if no term matches.
+        cosine: The cosine of the best span, -1..1.
+        prior: The prior added to that cosine, as in `Span`.
+        bm25_part: The BM25 score as the fusion maps it, 0..1.
+        spans_part: The best span's score as the fusion maps it, 0..1.
+    """
+
+    passage: int
+    start: int
+    end: int
+    score: float
+    bm25: float
+    cosine: float
+    prior: float
+    bm25_part: float
+    spans_part: float
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentView:
+    """A document as stored in its index, with the scores of a phrase.
+
+    Attributes:
+        id: The document's id.
+        text: Its text. Characters between passages contained no word and are not stored; blanks and
+            newlines take their place.
+        turns: Its turns that contain a word.
+        metadata: All keys of the document but id, text and turns.
+        passages: The scores of its passages, in order; empty without a phrase.
+        spans: Its best non-overlapping spans, best first; empty without a phrase.
+        words: Start and end of each word, and the score of the best span that contains it, as the
+            fusion maps it, 0..1; empty without a phrase.
+        highlights: Start and end of the words that BM25 matched.
+        plan: The query, the model, and warnings about damage.
+    """
+
+    id: str
+    text: str
+    turns: Sequence[TurnPlace]
+    metadata: Mapping[str, Any]
+    passages: Sequence[PassageScores] = ()
+    spans: Sequence[Span] = ()
+    words: Sequence[tuple[int, int, float]] = ()
+    highlights: Sequence[tuple[int, int]] = ()
+    plan: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document as a JSON object."""
+        return {
+            "id": self.id,
+            "text": self.text,
+            "turns": [turn.to_dict() for turn in self.turns],
+            "metadata": dict(self.metadata),
+            "passages": [asdict(passage) for passage in self.passages],
+            "spans": [span.to_dict() for span in self.spans],
+            "words": [[*word] for word in self.words],
+            "highlights": [[*place] for place in self.highlights],
+            "plan": dict(self.plan),
+        }

@@ -11,22 +11,14 @@ import numpy as np
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Key, Request, StoredPassage
-from hybrid_search.encoder.base import Encoder
 from hybrid_search.search import span_search
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.contents import Contents
-from hybrid_search.search.damage import describe_changed, describe_misplaced
+from hybrid_search.search.damage import describe_changed, describe_passages
 from hybrid_search.search.hit import Hit, Span
-from hybrid_search.search.query import PASSAGE, Query
+from hybrid_search.search.query import DEFAULT_FUSION, PASSAGE, Query
 from hybrid_search.search.span_content import build_span, find_turn, parse_layout, read_turns
-from hybrid_search.search.types import (
-    Group,
-    PassageSpans,
-    Place,
-    ScoredPassage,
-    ScoreExplainer,
-)
-from hybrid_search.text.types import Floats
+from hybrid_search.search.types import Group, PassageSpans, Place, ScoredPassage
 from hybrid_search.text.words import contains_words
 
 SPARE = 2
@@ -60,14 +52,13 @@ class HitBuilder:
     """A builder of the hits of one query, from the contents fetched for it.
 
     Each hit gets a probability from `mention_map` if `is_known`; each span gets one if the query
-    has a `min_probability`.
+    has a `min_probability`. `calibration` is what the fusion used.
     """
 
     backend: Backend
-    encoder: Encoder
     query: Query
     contents: Contents
-    explainer: ScoreExplainer | None
+    calibration: Calibration
     mention_map: Calibration
     is_known: bool = True
     _misplaced: dict[Key, StoredPassage] = field(default_factory=dict)
@@ -76,10 +67,10 @@ class HitBuilder:
     @property
     def warnings(self) -> list[str]:
         """Warnings about damage in the passages of the hits built so far, or left out."""
-        index = self.query.index
+        index, misplaced = self.query.index, list(self._misplaced.values())
         return [
             *describe_changed(index, self.contents.damaged),
-            *describe_misplaced(index, list(self._misplaced.values())),
+            *describe_passages(index, misplaced, "offsets"),
         ]
 
     def build_hits(self, groups: Sequence[Group]) -> list[Hit]:
@@ -87,7 +78,7 @@ class HitBuilder:
         visible_groups = [
             visible
             for group in groups
-            if (visible := [item for item in group if item.stored.key in self.contents])
+            if (visible := [item for item in group if item.stored.key in self.contents.by_key])
         ]
         highlights = self._find_highlights([group[0] for group in visible_groups])
         return [
@@ -109,11 +100,12 @@ class HitBuilder:
 
     def _build_hit(self, group: Group, highlights: Sequence[tuple[int, int]]) -> Hit:
         best = group[0]
-        content = self.contents[best.stored.key]
+        content = self.contents.by_key[best.stored.key]
         places = [(content.start + start, content.start + end) for start, end in highlights]
-        turns, phrase = read_turns(self._parse_layout(best)), self._name_phrase(best)
         spans = self._best_spans(group)
         probability = self._find_probability(group, spans)
+        turns = read_turns(self._parse_layout(best))
+        phrase = best.request.phrase if len(set(self.query.phrases)) > 1 else None
         return Hit(
             id=best.stored.document_id,
             passage=best.stored.ordinal,
@@ -131,7 +123,7 @@ class HitBuilder:
             turns=turns,
             phrase=phrase,
             highlights=places if self.query.highlight else None,
-            explanation=self.explainer.explain(best) if self.explainer else None,
+            explanation=self._explain(best) if self.query.explain else None,
         )
 
     def _find_probability(self, group: Group, spans: Sequence[Span]) -> float | None:
@@ -147,28 +139,51 @@ class HitBuilder:
             return max(probability, WORD_FOR_WORD)
         return probability
 
-    def _name_phrase(self, best: ScoredPassage) -> str | None:
-        """Return the phrase that fits a passage best, None if the query has one phrase."""
-        return best.request.phrase if len(set(self.query.phrases)) > 1 else None
+    def _explain(self, best: ScoredPassage) -> dict[str, Any]:
+        """Return every component of the score of a hit's best passage.
+
+        ``score = alpha * spans + (1 - alpha) * bm25``, both mapped by the fusion; ``raw`` and
+        ``ranks`` have the values before mapping.
+        """
+        explanation = {
+            "fusion": self.query.fusion,
+            "alpha": self.query.alpha,
+            "bm25": best.parts[0],
+            "spans": best.parts[1],
+            "score": best.score,
+            "raw": {
+                "bm25": best.stored.bm25,
+                "cosine": best.cosine,
+                "prior": best.prior,
+                "terms": best.terms,
+            },
+            "ranks": {
+                "bm25": best.bm25_rank or None,
+                "cosine": best.cosine_rank or None,
+                "window": self.query.window,
+            },
+        }
+        if self.query.fusion == DEFAULT_FUSION:
+            explanation["calibration"] = self.calibration.to_dict()
+        return explanation
 
     def _best_spans(self, group: Group) -> list[Span]:
         """Return the best spans of a hit's passages, with the details of their turns."""
         if not self.query.spans:
             return []
         has_prior = group[0].request.prior is not None
-        passage_contents = [self.contents[passage.stored.key] for passage in group]
+        passage_contents = [self.contents.by_key[passage.stored.key] for passage in group]
         passage_spans = [
             PassageSpans.from_passage(
                 content.start, passage.stored.tokens, passage.cosines, passage.priors
             )
             for content, passage in zip(passage_contents, group, strict=True)
         ]
-        places = span_search.best_places(passage_spans, self._count_candidates(has_prior))
+        count = self.query.spans * (SPARE if has_prior else 1)
+        places = span_search.best_places(passage_spans, count)
         spans: Iterable[Span] = self._place_spans(group, places)
         if self.query.min_probability is not None:
             spans = select_likely_spans(list(spans), self.mention_map, self.query.min_probability)
-        if self.query.refine == "isolate":
-            spans = isolate(self.encoder, group[0].request.vector, list(spans))
         if has_prior:
             spans = leave_out_weak_spans(spans)
         return list(islice(spans, self.query.spans))
@@ -177,7 +192,7 @@ class HitBuilder:
         """Yield the spans at places of a hit's passages, each with the details of its turn."""
         for place in places:
             passage = group[place.passage]
-            content = self.contents[passage.stored.key]
+            content = self.contents.by_key[passage.stored.key]
             turn = find_turn(content, self._parse_layout(passage), place.start, place.end)
             if turn is None:
                 self._misplaced[passage.stored.key] = passage.stored
@@ -188,15 +203,8 @@ class HitBuilder:
         """Return the turn layout of a passage, parsed once."""
         key = passage.stored.key
         if key not in self._layouts:
-            self._layouts[key] = parse_layout(self.contents[key])
+            self._layouts[key] = parse_layout(self.contents.by_key[key])
         return self._layouts[key]
-
-    def _count_candidates(self, has_prior: bool) -> int:
-        """Return the number of candidate spans for a hit."""
-        count = self.query.spans
-        if has_prior:  # some are left out later
-            count *= SPARE
-        return max(count, ISOLATED_SPANS) if self.query.refine else count
 
 
 def select_likely_spans(
@@ -227,25 +235,3 @@ def leave_out_weak_spans(spans: Iterable[Span]) -> Iterator[Span]:
         if words not in words_seen and span.cosine >= least_cosine:
             yield span
         words_seen.add(words)
-
-
-ISOLATED_SPANS = 10
-"""Number of spans per hit that are encoded again."""
-
-
-def isolate(encoder: Encoder, query: Floats, spans: Sequence[Span]) -> list[Span]:
-    """Return `spans` with their cosines when encoded alone, best first.
-
-    `query` is the phrase's unit vector.
-    """
-    encodings = encoder.encode([span.text for span in spans])
-    refined = [
-        replace(span, cosine=_cosine(query, encoding.vectors.sum(axis=0)))
-        for span, encoding in zip(spans, encodings, strict=True)
-    ]
-    return sorted(refined, key=lambda span: (-span.cosine, span.start))
-
-
-def _cosine(query: Floats, vector: Floats) -> float:
-    length = float((vector @ vector) ** 0.5)
-    return float(vector @ query / max(length, 1e-12))

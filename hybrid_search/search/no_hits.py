@@ -28,12 +28,9 @@ SAMPLED_PASSAGES = 100
 def explain_no_hits(
     backend: Backend, query: Query, request: Request, fields: Mapping[str, str]
 ) -> list[str]:
-    """Return and log reasons why no document was found.
+    """Return and log reasons why no document was found, none if no document is similar.
 
     Raises UsageError for a value that neither has its field's type nor occurs in a document.
-
-    Returns:
-        Sentences; empty if no document is similar to the phrase.
     """
     of_all_speakers = replace(request, span_filter=None)
     explanations = list(_explain(backend, query, of_all_speakers, fields))
@@ -63,41 +60,29 @@ def _explain(
         criterion = where[name]
         _check_type(name, criterion, fields)
         values = _sample_values(backend, query.index, request, name)
-        example = (
-            ""
-            if isinstance(criterion, Mapping)
-            else str(next(iter(list_alternatives(criterion)), ""))
-        )
+        alternatives = () if isinstance(criterion, Mapping) else list_alternatives(criterion)
+        example = str(next(iter(alternatives), ""))
         yield (
             f"no document fulfils {show_value(name)}: {show_value(criterion)}. "
             f"Values of {show_value(name)} are {list_names(values, example)}"
         )
     if not unmatched and not _find_passages(backend, query.index, request, request.conditions):
         yield f"no document fulfils all of where together: {show_value(dict(where))}"
-    if query.alpha == 0 and len(query.phrases) == 1 and not _has_words(backend, query, request):
-        yield (
-            f"no document has a word of {show_value(query.phrases[0])}, and alpha 0 is BM25 only: "
-            "a larger alpha finds what means the same"
-        )
-
-
-def _has_words(backend: Backend, query: Query, request: Request) -> bool:
-    """Return whether any document of the index has a word of the phrase."""
-    return bool(backend.find(query.index, replace(request, conditions=())).passages)
+    if query.alpha == 0 and len(query.phrases) == 1:
+        with_words = backend.find(query.index, replace(request, conditions=())).passages
+        if not with_words:
+            yield (
+                f"no document has a word of {show_value(query.phrases[0])}, and alpha 0 is BM25 "
+                "only: a larger alpha finds what means the same"
+            )
 
 
 def _find_passages(
     backend: Backend, index: str, request: Request, conditions: Sequence[Condition], window: int = 1
 ) -> Sequence[StoredPassage]:
     """Return up to `window` passages that fulfil conditions, and those with damaged codes."""
-    searching = replace(
-        request,
-        window=window,
-        conditions=tuple(conditions),
-        lexical=False,
-        semantic=True,
-    )
-    return backend.find(index, searching).passages
+    plain = replace(request, window=window, conditions=tuple(conditions))
+    return backend.find(index, replace(plain, lexical=False, semantic=True)).passages
 
 
 def _sample_values(backend: Backend, index: str, request: Request, name: str) -> list[str]:
@@ -133,13 +118,10 @@ LOOKED_AT = 20
 
 
 def explain_no_speaker(backend: Backend, index: str, request: Request) -> list[str]:
-    """Log and return a warning that none of a request's speakers speaks near the phrase.
+    """Return and log a warning that none of a request's speakers speaks near the phrase.
 
-    Call it for a request that found nothing. The warning names the speakers of passages that the
-    same request finds without its speakers; without such passages there is no warning.
-
-    Returns:
-        A list with the warning, or an empty list.
+    It names the speakers of the passages that the request finds without its speakers; if there are
+    no such passages, there is no warning.
     """
     of_all = replace(request, span_filter=None, window=LOOKED_AT)
     nearest = backend.find(index, of_all).passages

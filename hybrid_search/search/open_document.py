@@ -7,7 +7,6 @@ are never all in memory.
 from __future__ import annotations
 
 import io
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,17 +15,22 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import IndexSpec, Key, PassageContent, Request
+from hybrid_search.backends.types import Key, PassageContent, Request
 from hybrid_search.encoder.base import Encoder
-from hybrid_search.errors import DamagedIndexError, DocumentMissingError, show_value
+from hybrid_search.errors import DocumentMissingError, show_value
 from hybrid_search.search import candidates, pipeline, span_search
 from hybrid_search.search.calibration import COSINE, SCORE, Calibration, LoadCalibration
 from hybrid_search.search.damage import choose_remedy
-from hybrid_search.search.document_view import DocumentView, PassageScores
-from hybrid_search.search.hit import Span, TurnPlace
+from hybrid_search.search.hit import DocumentView, PassageScores, Span, TurnPlace
 from hybrid_search.search.hit_builder import leave_out_weak_spans
 from hybrid_search.search.query import Query
-from hybrid_search.search.span_content import build_span, find_turn, parse_layout, read_turns
+from hybrid_search.search.span_content import (
+    build_span,
+    find_turn,
+    parse_layout,
+    parse_metadata,
+    read_turns,
+)
 from hybrid_search.search.types import PassageSpans, ScoredPassage
 from hybrid_search.text import spans
 from hybrid_search.text.types import Floats
@@ -63,18 +67,21 @@ def score_document(
     for warning in warnings:
         _log.warning("%s", warning)
     (request,) = pipeline.build_requests(query, query.phrases, encoder, fields)
-    scorer = _build_scorer(backend, load_calibration, query, spec, request)
+    spans_by = SCORE if request.prior else COSINE
+    calibration = load_calibration(spec.precision, spec.dimension, spans_by)
+    scorer = _DocumentScorer(backend, query, request, calibration)
     for block in _split_blocks(list(contents)):
         scorer.add(block, contents)
-    plan = {
+    plan: dict[str, Any] = {
         "phrase": query.phrases[0],
         "index": query.index,
         "alpha": query.alpha,
         "fusion": query.fusion,
-        "spans_by": SCORE if scorer.request.prior else COSINE,
+        "spans_by": spans_by,
         "model": spec.model,
-        **({"warnings": problems} if (problems := [*warnings, *scorer.warnings]) else {}),
     }
+    if warnings or scorer.warnings:
+        plan["warnings"] = [*warnings, *scorer.warnings]
     return replace(
         view,
         passages=scorer.passages,
@@ -121,26 +128,14 @@ def join_contents(
         text.seek(content.start)
         text.write(content.text)
         turns |= {turn.turn: turn for turn in read_turns(parse_layout(content))}
-    metadata = next((item.metadata for item in contents.values() if not item.fault), "{}")
-    return (
-        DocumentView(document_id, text.getvalue(), list(turns.values()), _parse(index, metadata)),
-        warnings,
-    )
+    sound = next((item for item in contents.values() if not item.fault), None)
+    metadata = parse_metadata(index, document_id, sound) if sound else {}
+    return DocumentView(document_id, text.getvalue(), list(turns.values()), metadata), warnings
 
 
 def _fill_gap(length: int) -> str:
     """Return a filler for the wordless characters between two passages."""
     return "\n" * min(length, 1) + " " * (length - 2) + "\n" * (length > 1)
-
-
-def _parse(index: str, metadata: str) -> dict[str, Any]:
-    try:
-        return dict(json.loads(metadata))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise DamagedIndexError(
-            f"the metadata of a document is damaged in index {index!r}: "
-            "restore it from a backup, or delete the document and ingest it again"
-        ) from error
 
 
 @dataclass(slots=True, eq=False)
@@ -175,7 +170,20 @@ class _DocumentScorer:
 
     def _add_passage(self, passage: ScoredPassage, content: PassageContent) -> None:
         """Record the scores of a passage, of its best spans, and of its words."""
-        self.passages.append(_build_scores(passage, content))
+        bm25_part, spans_part = passage.parts
+        self.passages.append(
+            PassageScores(
+                passage=passage.stored.ordinal,
+                start=content.start,
+                end=content.start + len(content.text),
+                score=passage.score,
+                bm25=passage.stored.bm25,
+                cosine=passage.cosine,
+                prior=passage.prior,
+                bm25_part=bm25_part,
+                spans_part=spans_part,
+            )
+        )
         tokens, layout = passage.stored.tokens, parse_layout(content)
         passage_spans = PassageSpans.from_passage(
             content.start, tokens, passage.cosines, passage.priors
@@ -209,41 +217,10 @@ class _DocumentScorer:
         return [(start, end, round(part, 4)) for (start, end), part in sorted(self._words.items())]
 
 
-def _build_scorer(
-    backend: Backend,
-    load_calibration: LoadCalibration,
-    query: Query,
-    spec: IndexSpec,
-    request: Request,
-) -> _DocumentScorer:
-    spans_by = SCORE if request.prior else COSINE
-    calibration = load_calibration(spec.precision, spec.dimension, spans_by)
-    return _DocumentScorer(backend, query, request, calibration)
-
-
-def _build_scores(passage: ScoredPassage, content: PassageContent) -> PassageScores:
-    bm25_part, spans_part = passage.parts
-    return PassageScores(
-        passage=passage.stored.ordinal,
-        start=content.start,
-        end=content.start + len(content.text),
-        score=passage.score,
-        bm25=passage.stored.bm25,
-        cosine=passage.cosine,
-        prior=passage.prior,
-        bm25_part=bm25_part,
-        spans_part=spans_part,
-    )
-
-
 def score_words(scores: Floats, first: Any, last: Any, words: int) -> Floats:
-    """Return the score of the best span that contains each word, float32 ``[words]``.
+    """Return the score of the best span that contains each of the `words`, float32 ``[words]``.
 
-    Args:
-        scores: The score of each span, float32 ``[spans]``.
-        first: The first word of each span, intp ``[spans]``.
-        last: Its last word, likewise.
-        words: How many words there are.
+    `scores` are of all spans, float32 ``[spans]``; `first` and `last` are their words.
     """
     best = np.full(words, -np.inf, np.float32)
     for step in range(spans.MAX_WORDS):

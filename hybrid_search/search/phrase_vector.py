@@ -46,11 +46,7 @@ def query_vectors(
 
 
 def _pool(encoding: Encoding, place: tuple[int, int], phrase: str) -> Floats:
-    """Return the unit vector of the tokens between the start and end in `place`.
-
-    Raises:
-        UsageError: If there are no tokens.
-    """
+    """Return the unit vector of the tokens in `place`; raise UsageError if there are none."""
     start, end = place
     inside = (encoding.offsets[:, 1] > start) & (encoding.offsets[:, 0] < end)
     vector_sum: Floats = encoding.vectors[inside].sum(axis=0)
@@ -61,13 +57,7 @@ def _pool(encoding: Encoding, place: tuple[int, int], phrase: str) -> Floats:
 
 
 def _find_phrase(phrase: str, context: str) -> tuple[int, int]:
-    """Return start and end of `phrase` in `context`, ignoring case.
-
-    Prefers the first occurrence as whole words, else takes the first occurrence of any kind.
-
-    Raises:
-        UsageError: If the context does not contain the phrase.
-    """
+    """Return start and end of `phrase` in `context`, ignoring case, preferably as whole words."""
     folded = "".join(letter.casefold() for letter in context)
     # folding turns some letters into two ("ß" to "ss"): map back to unfolded offsets
     places = [place for place, letter in enumerate(context) for _ in letter.casefold()]

@@ -20,18 +20,12 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import (
-    Head,
-    IndexSpec,
-    Key,
-    Request,
-    check_spec,
-)
+from hybrid_search.backends.types import Head, IndexSpec, Key, Request, check_spec
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.observability.traffic import count_traffic
-from hybrid_search.search import facets, hit_builder, no_hits, phrase_vector
+from hybrid_search.search import hit_builder, no_hits, phrase_vector
 from hybrid_search.search.calibration import (
     COSINE,
     ROUGH,
@@ -42,13 +36,19 @@ from hybrid_search.search.calibration import (
     find_mention_map,
 )
 from hybrid_search.search.candidates import Retrieved, rank
-from hybrid_search.search.contents import fetch_contents
+from hybrid_search.search.contents import (
+    check_fields,
+    count_facets,
+    fetch_contents,
+    select_best,
+    sort_groups,
+)
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.no_hits import explain_no_speaker
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
 from hybrid_search.search.span_search import build_span_filter
-from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
+from hybrid_search.search.types import ScoredPassage
 from hybrid_search.text.filters import compile_where
 
 FindTunedMap = Callable[[str, Sequence[str]], Calibration | None]
@@ -62,29 +62,18 @@ def search(
     query: Query,
     find_tuned_map: FindTunedMap | None = None,
 ) -> Result:
-    """Answer `query`.
+    """Return the answer to `query`.
 
-    Args:
-        backend: The store that holds the index.
-        encoder: The full encoder of the model, which is truncated to the dimension of the index.
-        load_calibration: Function that returns the calibration for a precision, a dimension, and
-            spans chosen by "score" or by "cosine".
-        query: The phrases and all options.
-        find_tuned_map: Function that returns tuned probabilities; None to use the model's.
-
-    Returns:
-        The hits of the page, the total number of hits, and the plan that was followed.
-
-    Errors of the stages propagate: IndexMissingError, ModelError for an index of another model,
-    UsageError for an unknown field.
+    `encoder` is truncated to the dimension of the index. Without `find_tuned_map` the model's own
+    probabilities are used. IndexMissingError, ModelError for an index of another model and
+    UsageError for an unknown field propagate.
     """
     started_at = time.perf_counter()
     answer = partial(_search, backend, encoder, load_calibration, query, find_tuned_map)
     with count_traffic() as traffic:
         result = backend.answer_by_head(query.index, answer)
     milliseconds = round((time.perf_counter() - started_at) * 1000, 1)
-    measured = {"answer_bytes": traffic.answer_bytes} if traffic.answer_bytes else {}
-    return replace(result, plan={**result.plan, **measured, "milliseconds": milliseconds})
+    return replace(result, plan={**result.plan, **traffic, "milliseconds": milliseconds})
 
 
 def _search(
@@ -98,7 +87,7 @@ def _search(
     """Answer `query` in an index with this head."""
     spec, fields = head
     encoder = match_encoder_to_index(encoder, query.index, spec)
-    facets.check(query, fields)
+    check_fields(query, fields)
     requests = build_requests(query, query.phrases, encoder, fields)
     prior = requests[0].prior
     spans_by = SCORE if prior else COSINE
@@ -107,19 +96,19 @@ def _search(
     mention_map, source = _find_mention_map(
         query, spec, load_calibration, find_tuned_map, has_prior=prior is not None
     )
-    groups = _group_above_min_score(_select_likely(answer.passages, mention_map, query), query)
+    likely = _select_likely(answer.passages, mention_map, query)
+    groups = hit_builder.group_passages(likely, query.group_by)[: query.window]
+    if query.min_score is not None:
+        groups = [group for group in groups if group[0].score >= query.min_score]
     contents = fetch_contents(backend, query, groups)
-    facet_counts = (
-        facets.count_facets(backend, query, requests, groups, contents) if query.facets else None
-    )
+    counts = count_facets(backend, query, requests, groups, contents)
     if query.group_field:
-        groups = facets.select_best(groups, query.group_field, contents)
+        groups = select_best(groups, query.group_field, contents)
     if query.sort:
-        groups = facets.sort_groups(groups, query.sort, contents, fields)
+        groups = sort_groups(groups, query.sort, contents, fields)
     page = groups[query.page]
-    explainer = _build_explainer(query, calibration)
     builder = hit_builder.HitBuilder(
-        backend, encoder, query, contents, explainer, mention_map, is_known=source != ROUGH
+        backend, query, contents, calibration, mention_map, is_known=source != ROUGH
     )
     hits = builder.build_hits(page)
     deleted = len(page) - len(hits)  # deleted while the query ran: neither shown nor counted
@@ -137,7 +126,7 @@ def _search(
         "passages": len(answer.passages),
         **({"warnings": warnings} if warnings else {}),
     }
-    return Result(hits, len(groups) - deleted, plan, facet_counts)
+    return Result(hits, len(groups) - deleted, plan, counts)
 
 
 def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str, dict[str, Any]]]:
@@ -195,10 +184,7 @@ def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Enc
 
 
 def _score_phrases(
-    backend: Backend,
-    requests: Sequence[Request],
-    calibration: Calibration,
-    query: Query,
+    backend: Backend, requests: Sequence[Request], calibration: Calibration, query: Query
 ) -> Retrieved:
     """Return the passages of all phrases, fused and best first.
 
@@ -266,20 +252,6 @@ def _find_mention_map(
         has_prior=has_prior,
         has_feedback=query.feedback > 0,
     )
-
-
-def _group_above_min_score(scored: Sequence[ScoredPassage], query: Query) -> list[Group]:
-    """Return the groups of all pages, best first."""
-    groups = hit_builder.group_passages(scored, query.group_by)[: query.window]
-    if query.min_score is None:
-        return groups
-    return [group for group in groups if group[0].score >= query.min_score]
-
-
-def _build_explainer(query: Query, calibration: Calibration) -> ScoreExplainer | None:
-    if not query.explain:
-        return None
-    return ScoreExplainer(query.fusion, query.alpha, query.window, calibration)
 
 
 def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:

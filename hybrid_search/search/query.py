@@ -42,8 +42,7 @@ DOCUMENT_SPANS = 10
 """Default number of spans listed for an opened document."""
 
 FUSION_NAMES = ("calibrated", "min_max", "l2", "z_score", "rrf")
-"""The names of the fusions in `hybrid_search.search.fusion`, which loads numpy; the default first.
-"""
+"""The names in `hybrid_search.search.fusion`, which loads numpy; the default first."""
 
 DEFAULT_FUSION = FUSION_NAMES[0]
 DOCUMENT, PASSAGE = "document", "passage"
@@ -161,15 +160,6 @@ class QueryOptions(TypedDict, total=False):
             see="groups",
             panel=SHOWING,
             value="FIELD",
-        ),
-    ]
-    refine: Annotated[
-        str | None,
-        Parameter(
-            "isolate: encode each span of a hit by itself, and rank the hit's spans again.",
-            "Hits and their scores do not change.",
-            choices=(None, "isolate"),
-            panel=ASKING,
         ),
     ]
     feedback: Annotated[
@@ -305,7 +295,6 @@ class Query:
     min_probability: float | None
     offset: int
     group_by: str
-    refine: str | None
     feedback: int
     explain: bool
     highlight: bool

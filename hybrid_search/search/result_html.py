@@ -1,4 +1,4 @@
-"""HTML of a result for notebooks: marked sentences and the parts of each score.
+"""HTML of a result for notebooks: marked sentences and scores.
 
 It looks like the inspector of `hybrid-search serve`. It loads nothing from elsewhere, and all text
 from documents is escaped, with bidirectional control characters blanked.
@@ -6,15 +6,13 @@ from documents is escaped, with bidirectional control characters blanked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from html import escape
-from typing import Any
 
 from hybrid_search.observability.escapes import blank_controls
 from hybrid_search.search.excerpts import Excerpt, list_excerpts
 from hybrid_search.search.hit import Hit, Span, format_parts
 
-SPANS_COLOR, BM25_COLOR = "#1f6f8b", "#b8741a"
 MARK_STYLE = "background:#ffe08a;color:#1b2127;border-radius:2px;padding:0 1px"
 TEXT_STYLE = "margin:2px 0 0;white-space:pre-wrap;overflow-wrap:anywhere"
 
@@ -32,23 +30,7 @@ def format_html(heading: Iterable[str], hits: Iterable[Hit]) -> str:
 def _format_hit(hit: Hit) -> str:
     reason = f", by {hit.phrase!r}" if hit.phrase is not None else ""
     heading = f"<b>{_encode(hit.id)}</b> {hit.score:.3f} {_soften(format_parts(hit) + reason)}"
-    bar = _format_bar(hit.explanation) if hit.explanation else ""
-    return f"{heading}{bar}{''.join(map(_format_excerpt, list_excerpts(hit)))}"
-
-
-def _format_bar(explanation: Mapping[str, Any]) -> str:
-    """Return a bar of the two parts of a score, each as long as its share."""
-    alpha = explanation["alpha"]
-    shares = {
-        SPANS_COLOR: ("spans", alpha * explanation["spans"]),
-        BM25_COLOR: ("BM25", (1 - alpha) * explanation["bm25"]),
-    }
-    parts = "".join(
-        f"<span title='{name} {share:.3f}' style='display:inline-block;height:6px;"
-        f"width:{100 * min(max(share, 0), 1):.1f}%;background:{color}'></span>"
-        for color, (name, share) in shares.items()
-    )
-    return f"<div style='width:12rem;font-size:0;background:#d5dade'>{parts}</div>"
+    return f"{heading}{''.join(map(_format_excerpt, list_excerpts(hit)))}"
 
 
 def _format_excerpt(excerpt: Excerpt) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from hybrid_search.backends.turn_layout import unpack_word_times
 from hybrid_search.backends.types import DamagedRowError, PassageContent
@@ -52,7 +53,7 @@ def parse_metadata(index: str, document_id: str, content: PassageContent) -> dic
     """
     try:
         metadata = json.loads(content.metadata)
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):  # an edited row may hold any type
         metadata = None
     if not isinstance(metadata, dict):
         raise DamagedRowError(index, document_id, "the metadata")
@@ -62,10 +63,7 @@ def parse_metadata(index: str, document_id: str, content: PassageContent) -> dic
 def find_turn(
     content: PassageContent, layout: Sequence[Any], start: int, end: int
 ) -> Mapping[str, Any] | None:
-    """Return the turn that contains the span; None if the passage has no such place.
-
-    `layout` is what `parse_layout` returned for the passage.
-    """
+    """Return the turn of a parsed layout that contains the span; None if there is none."""
     if not content.start <= start < end <= content.start + len(content.text):
         return None
     try:
@@ -76,10 +74,7 @@ def find_turn(
 
 
 def read_turns(layout: Sequence[Any]) -> list[TurnPlace]:
-    """Return the turns of a passage; empty if its layout is damaged.
-
-    `layout` is what `parse_layout` returned for the passage.
-    """
+    """Return the turns of a passage with this parsed layout; empty if it is damaged."""
     try:
         return [_read_turn(turn) for turn in layout]
     except (ValueError, TypeError, LookupError):
@@ -103,15 +98,9 @@ class SpanTimes(NamedTuple):
 def find_times(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
     """Return the times of the words between `start` and `end` in the text of a turn.
 
-    Args:
-        turn: The turn as the layout of its passage has it.
-        start: Where the span starts in the turn's text.
-        end: Where it ends.
-
-    Returns:
-        The times of its first and last word if the turn has them. Otherwise they are interpolated
-        by characters between the known times around them. A turn with a single time gives that
-        time; a turn without times, or with a damaged layout, gives None.
+    They are those of the first and last word if the turn has them, else interpolated by characters
+    between the known times around them. A turn with a single time gives that time; one without
+    times, or with a damaged layout, gives None.
     """
     try:
         return _find_times(turn, start, end)
@@ -137,15 +126,7 @@ def _find_among_words(turn: Mapping[str, Any], start: int, end: int) -> SpanTime
         return SpanTimes(starts[start], ends[end], "words")
     bounds = ((0, turn.get("start_ms")), (turn["end"] - turn["start"], turn.get("end_ms")))
     known = {place: time for place, time in bounds if time is not None} | starts | ends
-    points = sorted(known.items())
-    start_ms = starts.get(start, _interpolate(points, start))
-    end_ms = ends.get(end, _interpolate(points, end))
+    places = sorted(known)
+    times = np.interp((start, end), places, [known[place] for place in places])
+    start_ms, end_ms = (round(time) for time in times.tolist())
     return SpanTimes(start_ms, max(start_ms, end_ms), "interpolated")
-
-
-def _interpolate(points: Sequence[tuple[int, int]], place: int) -> int:
-    """Return the time at an offset of the text, interpolated between the points around it."""
-    number = min(max(bisect_right(points, place, key=lambda point: point[0]), 1), len(points) - 1)
-    (before, time_before), (after, time_after) = points[number - 1], points[number]
-    share = min(max((place - before) / (after - before), 0.0), 1.0)
-    return round(time_before + share * (time_after - time_before))

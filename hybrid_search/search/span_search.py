@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from hybrid_search import parameters
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.encoder.passage_codes import encode_passages
 from hybrid_search.search.calibration import SCORE
@@ -26,12 +25,12 @@ ENCODE_PASSAGES = 64
 """Number of passages encoded together: enough to sort by length, with bounded memory."""
 
 
-def search_document(encoder: Encoder, query: Query, document: Document, k: int) -> list[Span]:
-    """Return the `k` best spans of a document that count for `query`, best first."""
+def search_text(encoder: Encoder, query: Query, text: str | Document, k: int) -> list[Span]:
+    """Return the `k` best spans of a text that count for `query`, best first."""
     prior = span_prior(encoder) if query.spans_by == SCORE else None
     span_filter = build_span_filter(encoder, query)
     (phrase,) = query.phrases
-    return best_spans(encoder, phrase, document, k, query.context, prior, span_filter)
+    return best_spans(encoder, phrase, text, k, query.context, prior, span_filter)
 
 
 def best_spans(
@@ -46,13 +45,9 @@ def best_spans(
     """Return the `k` best non-overlapping spans of `text`, best first.
 
     The search is exact: every span of 1..20 words is scored, by its cosine and by `prior` if given.
-    A text without a word has no spans. Raises UsageError for a value that is not allowed, or a
-    phrase without a word.
+    A text without a word has no spans. Raises UsageError for a phrase without a word.
     """
-    parameters.check_phrase("phrase", phrase)
-    document = build_document(text)
-    parameters.check_integer("k", k, 1)
-    parameters.check_context("context", context)
+    document = Document("", text, (Turn(text),)) if isinstance(text, str) else text
     vector = query_vector(encoder, phrase, context)
     document_passages = list(passages.split(document))
     passage_spans: list[PassageSpans] = []
@@ -69,14 +64,6 @@ def best_spans(
                 PassageSpans.from_passage(batch[number].start, codes[number], cosines, priors)
             )
     return [_build_span(document, place) for place in best_places(passage_spans, k)]
-
-
-def build_document(text: str | Document) -> Document:
-    """Return `text` as a document with a single turn, unless it is a document already."""
-    if isinstance(text, Document):
-        return text
-    parameters.check_text("text", text)
-    return Document("", text, (Turn(text),))
 
 
 def build_span_filter(encoder: Encoder, query: Query) -> SpanFilter | None:

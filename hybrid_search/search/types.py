@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,23 +40,6 @@ class ScoredPassage:
     cosine_rank: int = 0
     parts: tuple[float, float] = (0.0, 0.0)
     terms: int = 0
-
-    def with_fusion(
-        self, score: float, parts: tuple[float, float], ranks: tuple[int, int], terms: int
-    ) -> ScoredPassage:
-        """Return the passage with the fields that fusion adds; `ranks` are by BM25 and by spans."""
-        return ScoredPassage(  # dataclasses.replace takes three times as long
-            self.stored,
-            self.request,
-            self.cosines,
-            self.cosine,
-            self.span_score,
-            self.priors,
-            score,
-            *ranks,
-            parts,
-            terms,
-        )
 
     @property
     def prior(self) -> float:
@@ -110,21 +93,12 @@ class PassageSpans:
 
     @classmethod
     def from_passage(
-        cls,
-        start: int,
-        codes: WordCodes,
-        cosines: Floats,
-        priors: Floats | None = None,
+        cls, start: int, codes: WordCodes, cosines: Floats, priors: Floats | None = None
     ) -> Self:
         """Return the spans of a passage that starts at offset `start` of its document."""
         first, last = spans.bounds(codes.counts)
         offset = np.int32(start)
-        return cls(
-            cosines,
-            codes.words[first, 0] + offset,
-            codes.words[last, 1] + offset,
-            priors,
-        )
+        return cls(cosines, codes.words[first, 0] + offset, codes.words[last, 1] + offset, priors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,41 +110,3 @@ class Place:
     end: int
     cosine: float
     prior: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreExplainer:
-    """The values shared by the score explanations of a query."""
-
-    fusion: str
-    alpha: float
-    window: int
-    calibration: Calibration
-
-    def explain(self, best: ScoredPassage) -> dict[str, Any]:
-        """Return every component of the score of a hit's best passage.
-
-        ``score = alpha * spans + (1 - alpha) * bm25``, both mapped by the fusion; ``raw`` and
-        ``ranks`` have the values before mapping.
-        """
-        explanation = {
-            "fusion": self.fusion,
-            "alpha": self.alpha,
-            "bm25": best.parts[0],
-            "spans": best.parts[1],
-            "score": best.score,
-            "raw": {
-                "bm25": best.stored.bm25,
-                "cosine": best.cosine,
-                "prior": best.prior,
-                "terms": best.terms,
-            },
-            "ranks": {
-                "bm25": best.bm25_rank or None,
-                "cosine": best.cosine_rank or None,
-                "window": self.window,
-            },
-        }
-        if self.fusion == "calibrated":
-            explanation["calibration"] = self.calibration.to_dict()
-        return explanation

@@ -5,9 +5,9 @@ as problem details (RFC 9457), and the inspector, a page in `static`.
 
 Modules in reading order: `options` (address, token, limits), `server` (runs uvicorn), `app` (the
 routes and what they share), `guard` (around every request: host, token, headers, counts), `limits`
-(what a body may be, how many calls run at once, and for how long), `problems`
-(errors to answers), `signatures` and `openapi` (the description, made from the functions), `mining`
-(the stream of `/v1/mine`), `metrics`. It needs the extra ``serve``.
+(what a body may be, how many calls run at once, and for how long), `problems` (errors to answers),
+`operations` (calls with JSON in and out, which are also tools for agents), `signatures` and
+`openapi` (the description, made from the functions), `metrics`. It needs the extra ``serve``.
 
 A new route goes into `app`, and what it takes and answers into `openapi.yaml`.
 """

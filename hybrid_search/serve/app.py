@@ -3,54 +3,44 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 import hybrid_search
-from hybrid_search import api
 from hybrid_search.async_client import AsyncClient
+from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import HybridSearchError, UsageError
+from hybrid_search.parameters import check_text
 from hybrid_search.serve import openapi
 from hybrid_search.serve.guard import Guard
 from hybrid_search.serve.judging import Judging
 from hybrid_search.serve.limits import JSON_TYPE, Gate, read_object
 from hybrid_search.serve.metrics import RequestMetrics
-from hybrid_search.serve.mining import stream_matches
+from hybrid_search.serve.operations import check_names, list_operations
 from hybrid_search.serve.options import ServeOptions
-from hybrid_search.serve.problems import (
-    Problem,
-    build_response,
-    describe_error,
-    dump_json,
-    is_for_log,
-)
-from hybrid_search.serve.signatures import Schema, describe_parameters
-from hybrid_search.text.near_names import hint_name
+from hybrid_search.serve.problems import Problem, build_response, dump_json, explain_error
+from hybrid_search.serve.signatures import Schema
 
 PAGE_FOLDER = Path(__file__).parent / "static"
 
+JSON_LINES_TYPE = "application/x-ndjson"
 NUMBER_TYPES: dict[str, Callable[[str], float]] = {"integer": int, "number": float}
 
 _log = logging.getLogger(__name__)
 
 
 class Service:
-    """Answers requests by one client, with one encoder for all of them.
-
-    Args:
-        client: The client.
-        options: The limits.
-        place: Where the indexes are, which no answer tells.
-    """
+    """Answers requests by one client; no answer tells `place`, where the indexes are."""
 
     def __init__(self, client: AsyncClient, options: ServeOptions, place: str) -> None:
         self._client, self._options, self._place = client, options, place
@@ -63,8 +53,8 @@ class Service:
         routes = [
             Route("/", self._show_page),
             Mount("/static", StaticFiles(directory=PAGE_FOLDER)),
-            Route("/v1/query", self._query, methods=["POST"]),
-            Route("/v1/best-spans", self._best_spans, methods=["POST"]),
+            Route("/v1/query", partial(self._call, "query"), methods=["POST"]),
+            Route("/v1/best-spans", partial(self._call, "best_spans"), methods=["POST"]),
             Route("/v1/mine", self._mine, methods=["POST"]),
             Route("/v1/documents/{id:path}", self._open_document),
             Route("/v1/indexes", self._list_indexes),
@@ -81,41 +71,24 @@ class Service:
         app = Starlette(routes=routes, exception_handlers=handlers)
         return Guard(app, self._options, self._metrics.add)
 
-    async def _query(self, request: Request) -> Response:
+    async def _call(self, operation: str, request: Request) -> Response:
         values = await read_object(request, self._options)
-        texts = openapi.take_texts(values)
-        phrase = _take_required(values, "phrase")
-        _check_names(values, openapi.list_query_parameters())
-        self._log_phrase(phrase)
-        arguments = openapi.name_arguments(values)
-        result = await self._gate.run(self._client.query(phrase, **arguments))
-        return answer_json(result.to_dict(texts=texts))
+        return await self._answer(operation, values)
 
-    async def _best_spans(self, request: Request) -> Response:
-        values = await read_object(request, self._options)
-        phrase, text = (_take_required(values, name) for name in ("phrase", "text"))
-        _check_names(values, describe_parameters(api.best_spans))
-        self._log_phrase(phrase)
-        spans = await self._gate.run(
-            self._client.best_spans(phrase, text, **openapi.name_arguments(values))
-        )
-        return answer_json({"spans": [span.to_dict() for span in spans]})
+    async def _answer(self, operation: str, values: dict[str, Any]) -> Response:
+        call = list_operations()[operation].call(self._client, values)
+        return answer_json(await self._gate.run(call))
 
     async def _mine(self, request: Request) -> Response:
         values = await read_object(request, self._options)
-        _check_names(values, openapi.list_mining_parameters())
-        if "topics" not in values:
-            _take_required(values, "topics")
-        return await stream_matches(self._client, self._gate, values, self._explain)
+        check_names(values, openapi.list_mining_parameters())
+        return await stream_matches(self._client, self._gate, values, self._place)
 
     async def _open_document(self, request: Request) -> Response:
         values = _read_parameters(request, openapi.list_document_parameters())
-        self._log_phrase(values.get("phrase"))
-        document_id = request.path_params["id"]
-        view = await self._gate.run(
-            self._client.open_document(document_id, **openapi.name_arguments(values))
+        return await self._answer(
+            "open_document", {"document_id": request.path_params["id"], **values}
         )
-        return answer_json(view.to_dict())
 
     async def _list_indexes(self, _: Request) -> Response:
         names = await self._gate.run(self._client.indexes())
@@ -154,21 +127,44 @@ class Service:
     async def _show_page(self, _: Request) -> Response:
         return FileResponse(PAGE_FOLDER / "index.html", headers={"Cache-Control": "no-cache"})
 
-    async def _answer_error(self, _: Request, error: Exception) -> Response:
-        if not isinstance(error, HybridSearchError):  # the handler is for these alone
-            raise error
-        return build_response(self._explain(error))
+    async def _answer_error(self, _: Request, error: HybridSearchError) -> Response:
+        return build_response(explain_error(error, self._place))
 
-    def _explain(self, error: HybridSearchError) -> Problem:
-        """Return the problem for an error; an error that the caller cannot correct is logged."""
-        problem = describe_error(error, self._place)
-        if is_for_log(problem):
-            _log.error("a request failed: %s", error)
-        return problem
 
-    def _log_phrase(self, phrase: object) -> None:
-        if self._options.log_phrases:
-            _log.info("phrase %r", phrase)
+async def stream_matches(
+    client: AsyncClient, gate: Gate, values: dict[str, Any], place: str
+) -> StreamingResponse:
+    """Return a response that sends the matches of `client.mine` as they are found.
+
+    Each block of documents is a call of its own, with its own time. Errors before the first block,
+    in the topics or the index, are raised; a later one is the last line, without `place`.
+
+    Raises:
+        UsageError: If the topics are not a list: a name would be that of a file of this machine.
+    """
+    topics, index = values["topics"], values.get("index", DEFAULT_INDEX)
+    if not isinstance(topics, list):
+        raise UsageError(f"topics is a {type(topics).__name__}: it must be a list of topics")
+    check_text("index", index)
+    blocks = client.mine_blocks(topics, index=index)
+    first_block = await gate.run(anext(blocks, None))
+
+    async def send_lines() -> AsyncIterator[bytes]:
+        block = first_block
+        try:
+            while block is not None:
+                yield b"".join(_format_line(match.to_dict()) for match in block.matches)
+                block = await gate.run(anext(blocks, None))
+        except HybridSearchError as error:
+            yield _format_line(explain_error(error, place).to_dict())
+        except Problem as problem:
+            yield _format_line(problem.to_dict())
+
+    return StreamingResponse(send_lines(), media_type=JSON_LINES_TYPE)
+
+
+def _format_line(value: dict[str, Any]) -> bytes:
+    return dump_json(value) + b"\n"
 
 
 def answer_json(value: Mapping[str, Any]) -> Response:
@@ -176,27 +172,12 @@ def answer_json(value: Mapping[str, Any]) -> Response:
     return Response(dump_json(value), media_type=JSON_TYPE)
 
 
-def _take_required(values: dict[str, Any], name: str) -> Any:
-    try:
-        return values.pop(name)
-    except KeyError:
-        raise UsageError(f"{name} is missing from the body: add it") from None
-
-
-def _check_names(values: Mapping[str, Any], schemas: Mapping[str, Schema]) -> None:
-    for name in values:
-        if name not in schemas:
-            raise UsageError(
-                f"there is no parameter {name[:80]!r}: {hint_name(name, list(schemas))}"
-            )
-
-
 def _read_parameters(request: Request, schemas: Mapping[str, Schema]) -> dict[str, Any]:
     """Return the parameters of a query string with the types that their schemas have."""
     texts = dict(request.query_params)
     if len(texts) < len(request.query_params.multi_items()):
         raise UsageError("a parameter is given twice: give it once")
-    _check_names(texts, schemas)
+    check_names(texts, schemas)
     return {name: _parse(name, text, schemas[name]) for name, text in texts.items()}
 
 
@@ -210,16 +191,12 @@ def _parse(name: str, text: str, schema: Schema) -> Any:
         raise UsageError(f"{name} is {text[:80]!r}: it must be a number") from None
 
 
-async def _answer_problem(_: Request, problem: Exception) -> Response:
-    if not isinstance(problem, Problem):  # the handler is for these alone
-        raise problem
+async def _answer_problem(_: Request, problem: Problem) -> Response:
     return build_response(problem)
 
 
-async def _answer_http_error(_: Request, error: Exception) -> Response:
+async def _answer_http_error(_: Request, error: HTTPException) -> Response:
     """Return Starlette's own errors, a wrong path or method, as problems."""
-    if not isinstance(error, HTTPException):  # the handler is for these alone
-        raise error
     headers = error.headers or {}
     if error.status_code == 405:
         detail = f"this path does not take this method: use {headers.get('Allow', 'another one')}"

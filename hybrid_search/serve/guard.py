@@ -51,13 +51,7 @@ Count = Callable[[str, int, float], None]
 
 
 class Guard:
-    """Wraps the application.
-
-    Args:
-        app: The application.
-        options: The options of the service.
-        count: Called with the route, the status and the seconds of each request.
-    """
+    """Wraps an application; `count` gets the route, the status and the seconds of each request."""
 
     def __init__(self, app: ASGIApp, options: ServeOptions, count: Count) -> None:
         self._app, self._options, self._count = app, options, count

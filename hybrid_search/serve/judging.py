@@ -13,12 +13,7 @@ from hybrid_search.async_client import AsyncClient
 from hybrid_search.errors import UsageError, put_plainly
 from hybrid_search.parameters import MAX_PHRASE
 from hybrid_search.search.query import DEFAULTS
-from hybrid_search.topics.judgments import (
-    Judgment,
-    append_judgments,
-    current_time,
-    read_judgments,
-)
+from hybrid_search.topics.judgments import Judgment, append_judgments, current_time, read_judgments
 
 _Offset = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 _Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE)]
@@ -42,22 +37,14 @@ BODY = TypeAdapter(JudgmentBody)
 
 
 class Judging:
-    """Appends judgments to a file, one after the other.
-
-    Args:
-        path: The file.
-        client: Knows the documents that are judged.
-    """
+    """Appends judgments to a file, one after the other; `client` knows the documents."""
 
     def __init__(self, path: Path, client: AsyncClient) -> None:
         self._path, self._client = path, client
         self._lock = asyncio.Lock()
 
     async def add(self, values: dict[str, Any]) -> Judgment:
-        """Write a judgment.
-
-        Returns:
-            It, with the model of its index and the time.
+        """Return a judgment that was written, with the model of its index and the time.
 
         Raises:
             UsageError: If a value is not allowed, or the span is not in the document.
@@ -96,11 +83,7 @@ class Judging:
 
 
 def _parse(values: dict[str, Any]) -> JudgmentBody:
-    """Return the body of a judgment.
-
-    Raises:
-        UsageError: If it is none; the message names the first wrong value.
-    """
+    """Return the body of a judgment; UsageError names the first wrong value."""
     try:
         return BODY.validate_python(values)
     except ValidationError as error:

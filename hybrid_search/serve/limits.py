@@ -16,11 +16,9 @@ T = TypeVar("T")
 
 
 class Gate:
-    """Lets a limited number of calls in; a call that took too long counts until it has ended.
+    """Lets `limit` calls in, for which a caller waits `timeout` seconds.
 
-    Args:
-        limit: How many calls are answered or wait for a thread at once.
-        timeout: How many seconds a caller waits.
+    A call that took too long counts until it has ended.
     """
 
     def __init__(self, limit: int, timeout: float) -> None:
@@ -79,26 +77,22 @@ async def read_object(request: Request, options: ServeOptions) -> dict[str, Any]
 
 
 async def _read_body(request: Request, options: ServeOptions) -> bytes:
+    body = bytearray()
     try:
         async with asyncio.timeout(options.timeout):
-            return await _collect(request, options.body_bytes)
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > options.body_bytes:
+                    raise Problem(
+                        413,
+                        f"the body has more than {options.body_bytes:,} bytes: send less, "
+                        "or start the service with a larger --body-kilobytes",
+                        headers={"Connection": "close"},
+                    )
     except TimeoutError:
         raise Problem(
             408, f"the body did not arrive within {options.timeout:g} seconds: send it again"
         ) from None
     except ClientDisconnect:
         raise Problem(400, "the connection was cut before the body was complete") from None
-
-
-async def _collect(request: Request, limit: int) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
-            raise Problem(
-                413,
-                f"the body has more than {limit:,} bytes: send less, "
-                "or start the service with a larger --body-kilobytes",
-                headers={"Connection": "close"},
-            )
     return bytes(body)

@@ -31,7 +31,6 @@ class ServeOptions:
         queries: The number of calls that are answered or wait at once, at least 1.
         timeout: The seconds that a request and its answer may take, each.
         body_kilobytes: The largest body of a request, in thousands of bytes.
-        log_phrases: Whether phrases are written to the log.
         judgments: The file that judgments of spans are added to; None to take none.
 
     Raises:
@@ -44,7 +43,6 @@ class ServeOptions:
     queries: int = QUERIES
     timeout: float = TIMEOUT
     body_kilobytes: int = BODY_KILOBYTES
-    log_phrases: bool = False
     judgments: Path | None = None
 
     def __post_init__(self) -> None:
@@ -78,11 +76,7 @@ class ServeOptions:
 
 
 def read_token(file: Path | None) -> Secret | None:
-    """Return the token in a file; None without one.
-
-    Raises:
-        UsageError: If it is too short, or is not one word of plain ASCII.
-    """
+    """Return the token in a file, None without one; raise UsageError if it is too weak."""
     if file is None:
         return None
     token = read_private_text("--token-file", file).strip()

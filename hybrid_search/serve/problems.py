@@ -6,6 +6,7 @@ passed on; the others, which may name files and servers, are logged.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -34,6 +35,8 @@ RETRY_SECONDS = 1
 RETURNING = {429, 503}
 """The statuses of transient problems."""
 
+_log = logging.getLogger(__name__)
+
 _ADDRESS = re.compile(r"[\w+.-]+://[^\s'\"),;]*")
 """A URL in a message: it may name the server that holds the indexes."""
 
@@ -57,13 +60,9 @@ ANSWERS: dict[type[HybridSearchError], tuple[int, str | None]] = {
 
 
 class Problem(Exception):  # noqa: N818 # RFC 9457 calls it so
-    """A request that cannot be answered: the status and one sentence for its sender.
+    """A request that cannot be answered: the HTTP status and one sentence for its sender.
 
-    Args:
-        status: The HTTP status.
-        detail: What is wrong, and what to do.
-        error: The class of the error, if it is one of this project.
-        headers: Further headers of the answer.
+    `error` is the class of the error, if it is one of this project.
     """
 
     def __init__(
@@ -88,38 +87,25 @@ class Problem(Exception):  # noqa: N818 # RFC 9457 calls it so
         return members | ({"error": self.error} if self.error else {})
 
 
-def describe_error(error: HybridSearchError, hidden: str) -> Problem:
-    """Return the problem that an error is.
+def explain_error(error: HybridSearchError, hidden: str) -> Problem:
+    """Return the problem that an error is; one that the caller cannot mend is logged.
 
-    Args:
-        error: The error.
-        hidden: A text that must not be in the answer: where the indexes are.
+    Neither URLs nor `hidden`, where the indexes are, are in the answer.
     """
     kind = next(kind for kind in type(error).__mro__ if kind in ANSWERS)
     status, detail = ANSWERS[kind]
     if isinstance(error, ServerError) and error.status in (0, 429, 503):
         status = 503  # it is away or busy, which passes
-    return Problem(status, detail or hide_places(str(error), hidden), type(error).__name__)
-
-
-def is_for_log(problem: Problem) -> bool:
-    """Return whether the one who runs the service has to read the whole message."""
-    return problem.status == 409 or problem.status >= 500
-
-
-def hide_places(text: str, hidden: str) -> str:
-    """Return `text` without URLs and without `hidden`."""
-    return _ADDRESS.sub("(address)", text.replace(hidden, "(place)"))
+    if status == 409 or status >= 500:
+        _log.error("a request failed: %s", error)
+    shown = detail or _ADDRESS.sub("(address)", str(error).replace(hidden, "(place)"))
+    return Problem(status, shown, type(error).__name__)
 
 
 def dump_json(value: Mapping[str, Any]) -> bytes:
     """Return an answer as JSON."""
-    return orjson.dumps(value, default=_dump_other)
-
-
-def _dump_other(value: Any) -> Any:
-    """Return mappings and sequences of other classes as types that orjson knows."""
-    return dict(value) if isinstance(value, Mapping) else list(value)
+    # mappings and sequences of other classes as types that orjson knows
+    return orjson.dumps(value, default=lambda it: dict(it) if isinstance(it, Mapping) else list(it))
 
 
 def build_response(problem: Problem) -> Response:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any
@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hybrid_search.async_client import THREADS, AsyncClient
+from hybrid_search.config import settings
 from hybrid_search.errors import UsageError
 from hybrid_search.serve.options import ServeOptions
 
@@ -23,23 +24,15 @@ WAITING_CONNECTIONS = 1_000
 KEEP_ALIVE = 30
 """Seconds that an idle connection stays open."""
 
-OpenApp = Callable[[AsyncClient], AbstractAsyncContextManager[ASGIApp]]
-
 _log = logging.getLogger(__name__)
 
 
-def serve(
-    options: ServeOptions,
-    open_client: Callable[[int], AsyncClient],
-    place: str,
-    announce: Callable[[str], None],
-) -> None:
+def serve(options: ServeOptions, place: Mapping[str, Any], announce: Callable[[str], None]) -> None:
     """Answer requests until SIGTERM or SIGINT, then finish the running ones.
 
     Args:
         options: The address and the limits.
-        open_client: Returns the client, for this number of threads.
-        place: The place of the indexes, which no answer tells.
+        place: The parameters of `hybrid_search.connect`. No answer tells where the indexes are.
         announce: Called with the URL as soon as requests are answered.
 
     UsageError is raised if nothing can listen at the address.
@@ -48,42 +41,40 @@ def serve(
 
     @asynccontextmanager
     async def open_app(client: AsyncClient) -> AsyncIterator[ASGIApp]:
-        yield Service(client, options, place).build_app()
+        yield Service(client, options, find_location(place)).build_app()
 
-    run_app(options, open_client, open_app, announce)
+    run_app(options, place, open_app, announce)
+
+
+def find_location(place: Mapping[str, Any]) -> str:
+    """Return the location of the indexes, without the scheme."""
+    return settings(place["url"]).url.partition(":")[2]
+
+
+def open_client(options: ServeOptions, place: Mapping[str, Any]) -> AsyncClient:
+    """Return the client of a service."""
+    return AsyncClient(**place, threads=min(THREADS, options.queries))
 
 
 def run_app(
     options: ServeOptions,
-    open_client: Callable[[int], AsyncClient],
-    open_app: OpenApp,
+    place: Mapping[str, Any],
+    open_app: Callable[[AsyncClient], AbstractAsyncContextManager[ASGIApp]],
     announce: Callable[[str], None],
 ) -> None:
-    """Run an application over one client until SIGTERM or SIGINT.
+    """Run an application over one client until SIGTERM or SIGINT; parameters as in `serve`.
 
-    Args:
-        options: The address and the limits.
-        open_client: Returns the client, for this number of threads.
-        open_app: Returns the application over a client, to be closed after the last request.
-        announce: Called with the URL as soon as requests are answered.
-
-    UsageError is raised if nothing can listen at the address.
+    `open_app` returns the application over a client; it is closed after the last request.
     """
+
+    async def run() -> None:
+        async with open_client(options, place) as client, open_app(client) as app:
+            await client.best_spans("ready", "ready")  # loads the model before anybody waits for it
+            announce(_format_url(options, listener))  # it listens: a request waits for the server
+            await uvicorn.Server(_configure(app, options)).serve(sockets=[listener])
+
     with _open_socket(options) as listener, _end_quietly():
-        asyncio.run(_run_app(options, open_client, open_app, listener, announce))
-
-
-async def _run_app(
-    options: ServeOptions,
-    open_client: Callable[[int], AsyncClient],
-    open_app: OpenApp,
-    listener: socket.socket,
-    announce: Callable[[str], None],
-) -> None:
-    async with open_client(min(THREADS, options.queries)) as client, open_app(client) as app:
-        await client.best_spans("ready", "ready")  # loads the model before anybody waits for it
-        server = _Server(_configure(app, options), announce, _format_url(options, listener))
-        await server.serve(sockets=[listener])
+        asyncio.run(run())
 
 
 def _configure(app: Any, options: ServeOptions) -> uvicorn.Config:
@@ -131,27 +122,9 @@ class PatientProtocol(H11Protocol):
             self.transport.close()
 
 
-class _Server(uvicorn.Server):
-    """Tells its URL as soon as it answers."""
-
-    def __init__(self, config: uvicorn.Config, announce: Callable[[str], None], url: str) -> None:
-        super().__init__(config)
-        self._announce, self._url = announce, url
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
-        await super().startup(sockets)
-        if self.started:
-            self._announce(self._url)
-
-
 @contextmanager
 def _open_socket(options: ServeOptions) -> Iterator[socket.socket]:
-    """Yield a socket that listens at the address.
-
-    Raises:
-        UsageError: If it cannot be opened.
-    """
+    """Yield a socket that listens at the address; raise UsageError if it cannot be opened."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             options.host, options.port, type=socket.SOCK_STREAM

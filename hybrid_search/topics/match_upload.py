@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_search.backends.server.match_index import MatchIndex
-from hybrid_search.search.document_view import DocumentView
+from hybrid_search.search.hit import DocumentView
 from hybrid_search.text.dates import parse_date
 from hybrid_search.text.filters import leaves
 from hybrid_search.text.values import FORMS

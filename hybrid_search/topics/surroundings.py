@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hybrid_search.search.document_view import DocumentView
+from hybrid_search.search.hit import DocumentView
 from hybrid_search.topics.match import Match
 
 TURN_CHARACTERS = 400

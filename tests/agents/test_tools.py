@@ -14,6 +14,7 @@ from hybrid_search import AsyncClient, api, connect
 from hybrid_search.agents.tools import MAX_MATCHES, list_tools
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
+from hybrid_search.serve.operations import describe_object
 from hybrid_search.topics.topic_file import KEYS
 from tests.helpers.cli import run_cli
 
@@ -37,8 +38,8 @@ def test_the_parameters_are_those_of_the_python_functions_with_their_defaults() 
     assert set(tools["mine_topic"].parameters) == {*KEYS, "index", "size"}
     assert tools["search"].parameters["alpha"]["default"] == 0.5
     assert tools["search"].parameters["alpha"]["maximum"] == 1
-    assert tools["search"].input_schema["required"] == ["phrase"]
-    assert tools["mine_topic"].input_schema["required"] == ["name", "phrases"]
+    assert describe_object(tools["search"].parameters)["required"] == ["phrase"]
+    assert describe_object(tools["mine_topic"].parameters)["required"] == ["name", "phrases"]
     for tool in tools.values():
         assert tool.description
         assert all(schema["description"] for schema in tool.parameters.values())

@@ -859,7 +859,7 @@ def test_a_slow_answer_is_taken_if_it_is_complete_when_its_time_is_over(engine: 
         client = connect_to(engine, server, Access(timeout=2.0)).with_policy(ONCE)
         with count_traffic() as traffic:
             assert client.request("GET", "/two") == json.loads(data)
-        assert traffic.answer_bytes == len(data)  # also of chunks, which do not say their size
+        assert traffic["answer_bytes"] == len(data)  # also of chunks, which do not say their size
         with pytest.raises(ServerError, match=r"the answer was not complete after 2 s \(HYBRID_"):
             client.request("GET", "/three")
 

@@ -66,7 +66,7 @@ def test_answers_are_counted_while_somebody_counts() -> None:
     with count_traffic() as traffic:
         note_answer(7)
         note_answer(8)
-    assert traffic.answer_bytes == 15
+    assert traffic["answer_bytes"] == 15
 
 
 @pytest.mark.parametrize("url", live_servers.URLS)

@@ -91,11 +91,6 @@ WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
         ["ingest", "calls.csv", "--id", "call"],
         f"no such option --id: did you mean --columns? {see_help('ingest')}",
     ),
-    "a part of a source": (
-        ["ingest", "calls.jsonl", "--limit", "3"],
-        "no such option --limit: hand over a part, as in head -n 3 FILE | hybrid-search ingest - "
-        f"{see_help('ingest')}",
-    ),
     "what others call --where": (
         ["query", "x", "--filter", "a=b"],
         f"no such option --filter: did you mean --where? {HELP}",

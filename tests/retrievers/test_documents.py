@@ -11,8 +11,7 @@ import pytest
 from hybrid_search import errors
 from hybrid_search.client import Client
 from hybrid_search.errors import MissingExtraError, UsageError
-from hybrid_search.retrievers.documents import CONTENTS, OWN_KEY, build_document
-from hybrid_search.retrievers.searcher import Searcher
+from hybrid_search.retrievers.searcher import CONTENTS, OWN_KEY, Searcher, build_document
 from hybrid_search.search.hit import Hit, Span, TurnPlace
 
 TEXT = "I want my money back.\nOf course, one moment."

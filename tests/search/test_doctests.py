@@ -17,11 +17,10 @@ from hybrid_search import api, async_client, connect
 from hybrid_search.client import Client, client
 from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.ingest.types import SourceLine
-from hybrid_search.search import hit
 from hybrid_search.topics import topics
 from tests.conftest import read_calls
 
-MODULES = (api, client, async_client, hit, topics)
+MODULES = (api, client, async_client, topics)
 MODULE_NAMES = {module.__name__ for module in MODULES}
 CALLS = {"shop-001", "shop-008", "telecom-002", "bank-001", "travel-001"}
 """Calls of the bundled sample that the examples find."""

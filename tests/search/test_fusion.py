@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid_search.errors import UsageError
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.candidates import rank_scores
-from hybrid_search.search.fusion import FUSIONS, get_fusion
+from hybrid_search.search.fusion import FUSIONS
 from hybrid_search.search.query import FUSION_NAMES
 from hybrid_search.search.types import Legs
 
@@ -77,9 +76,7 @@ CASES: list[Case] = [
 def test_the_arithmetic_is_this(
     name: str, alpha: float, bm25: list[float], cosine: list[float], expected: list[float]
 ) -> None:
-    assert get_fusion(name)(legs(bm25, cosine), alpha).tolist() == pytest.approx(
-        expected, abs=1e-12
-    )
+    assert FUSIONS[name](legs(bm25, cosine), alpha).tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def test_every_fusion_has_cases() -> None:
@@ -91,7 +88,7 @@ def test_calibrated_expects_more_bm25_of_more_terms() -> None:
     # 6 / (6 + 2 * 1) for one term, 6 / (6 + 2 * 3) for three; a phrase without a term counts as one
     doubled = Calibration(saturation=2.0)
     scores = [
-        float(get_fusion("calibrated")(legs([6.0], [0.0], terms, calibration=doubled), 0.0)[0])
+        float(FUSIONS["calibrated"](legs([6.0], [0.0], terms, calibration=doubled), 0.0)[0])
         for terms in (1, 3, 0)
     ]
     assert scores == pytest.approx([6 / 8, 6 / 12, 6 / 8])
@@ -99,14 +96,8 @@ def test_calibrated_expects_more_bm25_of_more_terms() -> None:
 
 def test_rrf_gives_nothing_for_a_leg_beyond_its_window() -> None:
     # a window of 1: only the first of each leg has a rank
-    scores = get_fusion("rrf")(legs([9.0, 8.0], [0.1, 0.2], window=1), 0.5)
+    scores = FUSIONS["rrf"](legs([9.0, 8.0], [0.1, 0.2], window=1), 0.5)
     assert scores.tolist() == pytest.approx([0.5 / 61, 0.5 / 61])
-
-
-def test_an_unknown_fusion_is_refused_with_those_there_are() -> None:
-    message = f"'borda' is not one of {', '.join(FUSIONS)}"
-    with pytest.raises(UsageError, match=message):
-        get_fusion("borda")
 
 
 BM25 = st.one_of(st.just(0.0), st.floats(min_value=1e-6, max_value=200.0))
@@ -134,7 +125,7 @@ def is_non_decreasing(scores: Sequence[float], along: Sequence[float]) -> bool:
 def test_every_passage_gets_one_finite_score(
     name: str, pairs: list[tuple[float, float]], alpha: float, terms: int
 ) -> None:
-    scores = get_fusion(name)(legs_from_pairs(pairs, terms), alpha)
+    scores = FUSIONS[name](legs_from_pairs(pairs, terms), alpha)
     assert scores.shape == (len(pairs),)
     assert np.isfinite(scores).all()
 
@@ -145,8 +136,8 @@ def test_the_ends_of_alpha_keep_each_legs_own_order(
     name: str, pairs: list[tuple[float, float]]
 ) -> None:
     pair_legs = legs_from_pairs(pairs)
-    assert is_non_decreasing(get_fusion(name)(pair_legs, 0.0).tolist(), pair_legs.bm25.tolist())
-    assert is_non_decreasing(get_fusion(name)(pair_legs, 1.0).tolist(), pair_legs.span.tolist())
+    assert is_non_decreasing(FUSIONS[name](pair_legs, 0.0).tolist(), pair_legs.bm25.tolist())
+    assert is_non_decreasing(FUSIONS[name](pair_legs, 1.0).tolist(), pair_legs.span.tolist())
 
 
 @bounded
@@ -163,8 +154,8 @@ def test_the_order_of_the_list_does_not_matter(
 ) -> None:
     order = list(range(len(pairs)))
     chance.shuffle(order)
-    straight = get_fusion(name)(legs_from_pairs(pairs), alpha)
-    shuffled = get_fusion(name)(legs_from_pairs([pairs[number] for number in order]), alpha)
+    straight = FUSIONS[name](legs_from_pairs(pairs), alpha)
+    shuffled = FUSIONS[name](legs_from_pairs([pairs[number] for number in order]), alpha)
     assert shuffled.tolist() == pytest.approx(straight[order].tolist(), abs=1e-9)
 
 
@@ -177,10 +168,10 @@ def test_a_calibrated_score_does_not_depend_on_the_others(
     terms: int,
 ) -> None:
     alone = [
-        float(get_fusion("calibrated")(legs_from_pairs([pair], terms), alpha)[0]) for pair in pairs
+        float(FUSIONS["calibrated"](legs_from_pairs([pair], terms), alpha)[0]) for pair in pairs
     ]
     assert (
-        get_fusion("calibrated")(legs_from_pairs([*pairs, *other_pairs], terms), alpha)[
+        FUSIONS["calibrated"](legs_from_pairs([*pairs, *other_pairs], terms), alpha)[
             : len(pairs)
         ].tolist()
         == alone
@@ -192,7 +183,7 @@ def test_a_calibrated_score_does_not_depend_on_the_others(
 def test_a_calibrated_score_lies_between_0_and_1(
     pairs: list[tuple[float, float]], alpha: float, terms: int
 ) -> None:
-    scores = get_fusion("calibrated")(legs_from_pairs(pairs, terms), alpha)
+    scores = FUSIONS["calibrated"](legs_from_pairs(pairs, terms), alpha)
     assert ((scores >= 0) & (scores <= 1)).all()
 
 
@@ -201,7 +192,7 @@ def test_a_calibrated_score_lies_between_0_and_1(
 def test_more_of_both_legs_is_never_worth_less(
     name: str, pairs: list[tuple[float, float]], alpha: float
 ) -> None:
-    scores = get_fusion(name)(legs_from_pairs(pairs), alpha).tolist()
+    scores = FUSIONS[name](legs_from_pairs(pairs), alpha).tolist()
     for first, score in zip(pairs, scores, strict=True):
         worse = [
             other_score
@@ -218,4 +209,4 @@ def test_more_of_both_legs_is_never_worth_less(
     [("calibrated", 0.5), ("min_max", 1.0), ("l2", 1.0), ("z_score", 0.0), ("rrf", 1 / 61)],
 )
 def test_a_lone_passage(name: str, expected: float) -> None:
-    assert get_fusion(name)(legs([1.0], [0.5]), 0.5).tolist() == pytest.approx([expected])
+    assert FUSIONS[name](legs([1.0], [0.5]), 0.5).tolist() == pytest.approx([expected])

@@ -234,9 +234,9 @@ def test_a_text_without_words_has_no_spans(real_encoder: Encoder, text: str) -> 
 
 
 @pytest.mark.parametrize("k", [0, -1])
-def test_no_spans_cannot_be_asked_for(real_encoder: Encoder, k: int) -> None:
+def test_no_spans_cannot_be_asked_for(k: int) -> None:
     with pytest.raises(UsageError, match=f"k is {k}"):
-        best_spans(real_encoder, "refund", TEXT, k)
+        public_best_spans("refund", TEXT, k=k)
 
 
 def long_text(calls: list[dict[str, Any]]) -> str:

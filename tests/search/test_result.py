@@ -100,16 +100,6 @@ def test_html_blanks_what_would_turn_the_text_around() -> None:
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", html)
 
 
-def test_html_shows_the_parts_of_a_score_as_a_bar_where_they_are_known() -> None:
-    assert "title='spans" not in RESULT._repr_html_()
-    explanation = {"alpha": 0.25, "spans": 0.8, "bm25": 0.4}
-    html = replace(RESULT, hits=[replace(HIT, explanation=explanation)])._repr_html_()
-    assert "title='spans 0.200'" in html
-    assert "width:20.0%" in html
-    assert "title='BM25 0.300'" in html
-    assert "width:30.0%" in html
-
-
 def test_html_of_several_phrases_tells_which_a_hit_fits() -> None:
     phrases = {"phrase": ["refund", "waiting on hold"]}
     html = Result([replace(HIT, phrase="refund")], 1, phrases)._repr_html_()
@@ -126,14 +116,6 @@ def test_a_time_in_a_call_is_written_as_in_the_inspector(milliseconds: int, text
 
 def test_html_loads_nothing_and_runs_nothing() -> None:
     assert not re.search(r"https?:|url\(|src=|href=|<style|\bon\w+=", RESULT._repr_html_())
-
-
-def test_marked_text_is_the_text_with_the_marks_of_its_spans() -> None:
-    assert HIT.marked("[", "]") == "I want <b>[my money]</b> back & [soon]"
-    assert HIT.marked("<", ">", str.upper) == "I WANT <B><MY MONEY></B> BACK & <SOON>"
-    elsewhere = [Span(0, 4, "Good", 0.9), Span(60, 64, "late", 0.9)]
-    for spans in ([], elsewhere):
-        assert replace(HIT, spans=spans).marked("[", "]") == TEXT
 
 
 def test_json_has_exactly_the_documented_keys() -> None:
@@ -160,10 +142,3 @@ def test_a_real_result_goes_through_json_unchanged(sample: Client, explain: bool
         set(hit) == (HIT_KEYS | {"explanation"} if explain else HIT_KEYS)
         for hit in json_result["hits"]
     )
-
-
-def test_a_real_result_marks_every_span_of_its_passage(sample: Client) -> None:
-    for hit in sample.query("locked out of my account", group_by="passage"):
-        marked = hit.marked("⟦", "⟧")
-        assert marked.replace("⟦", "").replace("⟧", "") == hit.text
-        assert all(f"⟦{span.text}⟧" in marked for span in hit.spans)

@@ -13,9 +13,8 @@ import pytest
 from hybrid_search import api
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.errors import DamagedIndexError
+from hybrid_search.serve.app import stream_matches
 from hybrid_search.serve.limits import Gate
-from hybrid_search.serve.mining import stream_matches
-from hybrid_search.serve.problems import describe_error
 from hybrid_search.topics.match import Match
 from hybrid_search.topics.types import MinedBlock
 
@@ -43,7 +42,7 @@ def read_lines(client: FailingClient, timeout: float) -> list[dict[str, Any]]:
             cast("AsyncClient", client),
             Gate(1, timeout),
             {"topics": [{"name": "refund", "phrases": ["money back"]}]},
-            lambda error: describe_error(error, "/srv/secret"),
+            "/srv/secret",
         )
         return b"".join([cast("bytes", chunk) async for chunk in response.body_iterator])
 
@@ -70,11 +69,12 @@ def test_a_block_that_takes_too_long_ends_the_stream_with_a_problem(timeout: flo
 def test_the_parameters_of_a_request_are_not_described_anew_each_time() -> None:
     """That took 5 ms of each query, on the event loop."""
     from hybrid_search.serve import openapi
+    from hybrid_search.serve.operations import list_operations
     from hybrid_search.serve.signatures import describe_parameters
 
     assert describe_parameters(api.best_spans) is describe_parameters(api.best_spans)
     for function in (
-        openapi.list_query_parameters,
+        list_operations,
         openapi.list_document_parameters,
         openapi.list_mining_parameters,
     ):

@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 
 from hybrid_search import Match, connect
-from hybrid_search.search.document_view import DocumentView
-from hybrid_search.search.hit import TurnPlace
+from hybrid_search.search.hit import DocumentView, TurnPlace
 from hybrid_search.topics.missed_mentions import MissedMentions
 from hybrid_search.topics.report.charts import MOST_BARS, MOST_LINES, WIDTH, lay_columns, lay_lines
 from hybrid_search.topics.report.counts import (
