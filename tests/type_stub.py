@@ -67,7 +67,9 @@ def check_clients(documents: list[dict[str, str]]) -> None:
         assert_type(client, Client)
         assert_type(client.ingest(documents, index="calls", rejects="rejected.jsonl"), Summary)
         assert_type(
-            client.query("refund", index="calls", size=3, group_by="passage", explain=True),
+            client.query(
+                "refund", index="calls", size=3, group_by="passage", refine="isolate", explain=True
+            ),
             Result,
         )
         assert_type(client.best_spans("refund", "my money back"), list[Span])

@@ -11,6 +11,7 @@ import numpy as np
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Key, Request, StoredPassage
+from hybrid_search.encoder import Encoder
 from hybrid_search.search import span_search
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.contents import Contents
@@ -19,6 +20,7 @@ from hybrid_search.search.hit import Hit, Span
 from hybrid_search.search.query import DEFAULT_FUSION, PASSAGE, Query
 from hybrid_search.search.span_content import build_span, find_turn, parse_layout, read_turns
 from hybrid_search.search.types import Group, PassageSpans, Place, ScoredPassage
+from hybrid_search.text.types import Floats
 from hybrid_search.text.words import contains_words
 
 SPARE = 2
@@ -29,6 +31,9 @@ WORD_FOR_WORD = 0.9
 
 Surrounding text blurs the vectors of words, so the score alone does not show a literal match.
 """
+
+ISOLATED_SPANS = 10
+"""Spans of a hit that are encoded again by themselves."""
 
 RELATED = 0.6
 """The least cosine of a further span, as a share of the first span's cosine.
@@ -56,6 +61,7 @@ class HitBuilder:
     """
 
     backend: Backend
+    encoder: Encoder
     query: Query
     contents: Contents
     calibration: Calibration
@@ -180,10 +186,14 @@ class HitBuilder:
             for content, passage in zip(passage_contents, group, strict=True)
         ]
         count = self.query.spans * (SPARE if has_prior else 1)
+        if self.query.refine:
+            count = max(count, ISOLATED_SPANS)
         places = span_search.best_places(passage_spans, count)
         spans: Iterable[Span] = self._place_spans(group, places)
         if self.query.min_probability is not None:
             spans = select_likely_spans(list(spans), self.mention_map, self.query.min_probability)
+        if self.query.refine:
+            spans = isolate(self.encoder, group[0].request.vector, list(spans))
         if has_prior:
             spans = leave_out_weak_spans(spans)
         return list(islice(spans, self.query.spans))
@@ -235,3 +245,17 @@ def leave_out_weak_spans(spans: Iterable[Span]) -> Iterator[Span]:
         if words not in words_seen and span.cosine >= least_cosine:
             yield span
         words_seen.add(words)
+
+
+def isolate(encoder: Encoder, query: Floats, spans: Sequence[Span]) -> list[Span]:
+    """Return `spans` with their cosines when encoded alone, best first.
+
+    `query` is the phrase's unit vector.
+    """
+    encodings = encoder.encode([span.text for span in spans])
+    refined = []
+    for span, encoding in zip(spans, encodings, strict=True):
+        vector = encoding.vectors.sum(axis=0)
+        cosine = float(vector @ query / max(float(np.linalg.norm(vector)), 1e-12))
+        refined.append(replace(span, cosine=cosine))
+    return sorted(refined, key=lambda span: (-span.cosine, span.start))

@@ -108,7 +108,7 @@ def _search(
         groups = sort_groups(groups, query.sort, contents, fields)
     page = groups[query.page]
     builder = hit_builder.HitBuilder(
-        backend, query, contents, calibration, mention_map, is_known=source != ROUGH
+        backend, encoder, query, contents, calibration, mention_map, is_known=source != ROUGH
     )
     hits = builder.build_hits(page)
     deleted = len(page) - len(hits)  # deleted while the query ran: neither shown nor counted

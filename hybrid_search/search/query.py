@@ -162,6 +162,15 @@ class QueryOptions(TypedDict, total=False):
             value="FIELD",
         ),
     ]
+    refine: Annotated[
+        str | None,
+        Parameter(
+            "isolate: encode each span of a hit by itself, and rank the hit's spans again.",
+            "Hits and their scores do not change.",
+            choices=(None, "isolate"),
+            panel=ASKING,
+        ),
+    ]
     feedback: Annotated[
         int,
         Parameter(
@@ -295,6 +304,7 @@ class Query:
     min_probability: float | None
     offset: int
     group_by: str
+    refine: str | None
     feedback: int
     explain: bool
     highlight: bool

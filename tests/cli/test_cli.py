@@ -167,7 +167,7 @@ def test_a_comparison_in_where_is_of_values() -> None:
 
 def test_every_option_of_query_reaches_the_query() -> None:
     options = (
-        "--size 2 --offset 1 --spans 1 --fusion min_max --group-by passage "
+        "--size 2 --offset 1 --spans 1 --fusion min_max --group-by passage --refine isolate "
         "--feedback 3 --alpha 0.7 --min-score 0.01 --json"
     )
     context = ("--context", "I asked for a refund")

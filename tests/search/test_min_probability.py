@@ -78,10 +78,11 @@ def test_a_probability_is_that_of_mining(sample: Client) -> None:
         assert shown[place] == pytest.approx(mined[place], abs=1e-4)
 
 
-def test_pages_join(sample: Client) -> None:
-    long_page = sample.query(PHRASE, size=20, min_probability=0.05)
+def test_it_stays_with_refine_and_pages_join(sample: Client) -> None:
+    options = {"min_probability": 0.05, "refine": "isolate"}
+    long_page = sample.query(PHRASE, size=20, **options)  # type: ignore[arg-type]
     pages = [
-        sample.query(PHRASE, size=2, offset=offset, min_probability=0.05)
+        sample.query(PHRASE, size=2, offset=offset, **options)  # type: ignore[arg-type]
         for offset in range(0, 20, 2)
     ]
     assert [hit.id for page in pages for hit in page] == [hit.id for hit in long_page]

@@ -79,6 +79,7 @@ def test_the_command_line_has_the_same_parameters_and_defaults() -> None:
         ("min_probability", (-0.1, 1.1, float("nan"))),
         ("fusion", ("best",)),
         ("group_by", (5, None)),
+        ("refine", ("twice",)),
         ("facets_over", ("pages",)),
     ],
 )
@@ -133,6 +134,7 @@ def test_an_unknown_name_is_a_type_error_with_the_nearest(name: str, hint: str) 
         ("facets", 7, "a string"),
         ("explain", "yes", "False or True"),
         ("highlight", 1, "False or True"),
+        ("refine", ["isolate"], "None or 'isolate'"),
         ("spans_by", "prior", "'score' or 'cosine'"),
         ("fusion", ["rrf"], "'calibrated' or"),
     ],

@@ -374,6 +374,40 @@ def test_a_context_says_in_which_sense_a_phrase_is_meant(filled_client: Client) 
     assert {hit.id: hit.bm25 for hit in plain} == {hit.id: hit.bm25 for hit in card}
 
 
+def test_isolated_spans_keep_their_offsets_and_are_judged_by_their_own_words(
+    filled_client: Client,
+) -> None:
+    (hit,) = filled_client.query("money back", where={"id": "kettle"}, spans=10)
+    (isolated,) = filled_client.query(
+        "money back", where={"id": "kettle"}, spans=10, refine="isolate"
+    )
+    before, after = (
+        {(span.start, span.end, span.text, span.turn): span.cosine for span in variant.spans}
+        for variant in (hit, isolated)
+    )
+    assert set(after) == set(before)
+    assert after != before
+    assert list(after.values()) == sorted(after.values(), reverse=True)
+    for span in isolated.spans:
+        # a batch of another make-up moves an int8 model's vectors a little
+        assert span.cosine == pytest.approx(
+            filled_client.phrase_similarity("money back", span.text), abs=0.05
+        )
+
+
+def test_isolated_spans_change_neither_hits_nor_scores(filled_client: Client) -> None:
+    plain, isolated = (
+        filled_client.query("money back", refine=refine) for refine in (None, "isolate")
+    )
+    assert [(hit.id, hit.score, hit.cosine) for hit in isolated] == [
+        (hit.id, hit.score, hit.cosine) for hit in plain
+    ]
+    assert all(len(hit.spans) <= 3 for hit in isolated)
+    assert all(
+        hit.spans == [] for hit in filled_client.query("money back", refine="isolate", spans=0)
+    )
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 1.0])
 @pytest.mark.parametrize("fusion", FUSIONS)
 def test_the_explanation_adds_up(filled_client: Client, fusion: str, alpha: float) -> None:

@@ -111,7 +111,10 @@ def test_every_span_of_every_text_says_the_characters_that_it_names(filled_clien
     assert matched_ids == DOCUMENTS.keys() - {f"{name} as text" for name in WORDLESS}
 
 
-def test_the_spans_of_passages_are_true_too(filled_client: Client) -> None:
+def test_refined_spans_and_those_of_passages_are_true_too(filled_client: Client) -> None:
+    assert assert_all_true(
+        filled_client.query("refund request", alpha=1.0, size=1000, refine="isolate")
+    )
     by_passage = filled_client.query("refund request", alpha=1.0, size=1000, group_by="passage")
     assert assert_all_true(by_passage)
     for hit in by_passage.hits:
