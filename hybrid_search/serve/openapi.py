@@ -24,8 +24,8 @@ from hybrid_search.serve.signatures import (
 )
 from hybrid_search.topics.judgments import Judgment
 from hybrid_search.topics.match import Match
-from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.topic_file import describe_topic
+from hybrid_search.topics.topics import Topic
 
 FILE = Path(__file__).with_name("openapi.yaml")
 
