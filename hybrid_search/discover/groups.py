@@ -108,7 +108,8 @@ def group_phrases(
 
 def describe_groups(grouping: Grouping, numbers: Sequence[int]) -> Iterator[PhraseGroup]:
     """Yield the groups of these numbers, without a topic."""
-    places, documents = grouping.count_places(), grouping.count_documents()
+    place_counts = grouping.count_places().tolist()
+    document_counts = grouping.count_documents().tolist()
     table, unit_means, members_of = grouping.table, grouping.unit_means, grouping.split_members()
     counts = table.counts
     group_words = [
@@ -121,15 +122,16 @@ def describe_groups(grouping: Grouping, numbers: Sequence[int]) -> Iterator[Phra
         nearness = table.vectors[members_of[number]] @ grouping.means[number]
         members = members_of[number][np.argsort(-nearness, kind="stable")]
         cosines = table.vectors[members] @ unit_means[number]
-        frequent = members[np.argsort(-counts[members], kind="stable")][:WORDINGS].tolist()
+        by_count = np.argsort(-counts[members], kind="stable")
+        frequent = members[by_count][:WORDINGS].tolist()
         wordings = tuple(Wording(table.texts[row], int(counts[row])) for row in frequent)
         cohesion = float(np.average(cosines, weights=counts[members]))
         examples = tuple(_choose_examples(table, members, cosines))
         yield PhraseGroup(
             name=table.texts[members[0]],
             words=tuple(words),
-            count=int(places[number]),
-            documents=int(documents[number]),
+            count=place_counts[number],
+            documents=document_counts[number],
             cohesion=cohesion,
             wordings=wordings,
             wording_count=len(members),
