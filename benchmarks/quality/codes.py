@@ -26,13 +26,13 @@ from benchmarks.quality import encoders, intents, stsb_context
 from benchmarks.quality.correlation import pearson
 from benchmarks.quality.measures import MAP, evaluate
 from benchmarks.quality.tasks import rows
-from benchmarks.quality.vectors import TEXTS, means
+from benchmarks.quality.vectors import TEXTS, cosines_with_many, means
 from hybrid_search.encoder import Encoder
 from hybrid_search.encoder.base import codebook as find_codebook
 from hybrid_search.encoder.passage_codes import encoder_texts
 from hybrid_search.ingest import document_parser
 from hybrid_search.text import codebook, passages, spans, word_codes
-from hybrid_search.text.best_passages import best_stored_passages, keep_all
+from hybrid_search.text.best_passages import best_stored_passages
 from hybrid_search.text.residual_codes import BITS
 from hybrid_search.text.types import Codebook, Document, Floats, Passage, PassageTokens, Turn
 
@@ -87,7 +87,7 @@ def score_words(tokens: PassageTokens, queries: Floats) -> Floats:
 
 def score_codes(tokens: PassageTokens, queries: Floats, used: Codebook, bits: int) -> Floats:
     """Return cosines from codes of words."""
-    return word_codes.cosines_with_many(queries, word_codes.pack(tokens, used, bits))
+    return cosines_with_many(queries, word_codes.pack(tokens, used, bits))
 
 
 def list_ways(used: Codebook) -> dict[str, Score]:
@@ -236,7 +236,7 @@ def _measure_step(query: Floats, stored: dict[int, bytes], words: int) -> dict[s
     seconds = []
     for _ in range(TRIES):
         started_at = time.process_time()
-        best_stored_passages(query, stored, lambda ranked: keep_all(ranked)[:10])
+        best_stored_passages(query, stored, lambda ranked: ranked[:10])
         seconds.append(time.process_time() - started_at)
     return {
         "bytes a word": round(sum(map(len, stored.values())) / words, 1),

@@ -39,7 +39,7 @@ from benchmarks.quality.intent_topics import build_topics
 from hybrid_search import Topics, connect
 from hybrid_search.client import Client
 from hybrid_search.discover.clauses import normalize_rows
-from hybrid_search.discover.contexts import ContextReader, pool_words
+from hybrid_search.discover.cluster import ContextReader, pool_words
 from hybrid_search.discover.discover import rank_groups, scan_clauses
 from hybrid_search.discover.groups import group_phrases
 from hybrid_search.discover.options import DiscoverOptions

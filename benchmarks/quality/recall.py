@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.quality.collection import Collection
+from benchmarks.quality.vectors import cosines_with_many
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import WINDOW
-from hybrid_search.text import word_codes
 from hybrid_search.text.types import Floats, WordCodes
 
 DEPTH = 10
@@ -80,5 +80,5 @@ def best_span_cosines(coded: WordCodes, vectors: Floats) -> Floats:
     """Return a passage's best span cosine with each of `vectors`, float32 ``[phrases]``."""
     if not len(coded.norms):
         return np.full(len(vectors), -1.0, dtype=np.float32)
-    best: Floats = word_codes.cosines_with_many(vectors, coded).max(axis=0)
+    best: Floats = cosines_with_many(vectors, coded).max(axis=0)
     return best

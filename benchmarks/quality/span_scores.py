@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.quality.vectors import TEXTS, scale_to_unit
+from benchmarks.quality.vectors import TEXTS, cosines_with_many, scale_to_unit
 from hybrid_search.encoder import Encoder
 from hybrid_search.encoder.base import codebook, span_prior
 from hybrid_search.encoder.passage_codes import encoder_texts, pack_word_codes
 from hybrid_search.search.types import Scores
-from hybrid_search.text import passages, word_codes
+from hybrid_search.text import passages
 from hybrid_search.text.residual_codes import DEFAULT_BITS
 from hybrid_search.text.types import Document, Encoding, Floats, Passage, Turn, WordCodes
 
@@ -50,7 +50,7 @@ def score_texts(encoder: Encoder, texts: Sequence[str], queries: Floats) -> Text
         for row, encoded in enumerate(encoded_texts, start):
             scores.mean[row] = queries @ mean(encoded.encodings, queries.shape[1])
             for codes in encoded.codes:
-                cosines = word_codes.cosines_with_many(queries, codes)
+                cosines = cosines_with_many(queries, codes)
                 priors = prior.score_spans(codes)[:, None] if prior else 0.0
                 for table, values in ((scores.cosine, cosines), (scores.span, cosines + priors)):
                     table[row] = np.maximum(table[row], values.max(axis=0, initial=-1.0))

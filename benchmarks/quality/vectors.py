@@ -11,11 +11,11 @@ import numpy as np
 from hybrid_search.encoder import Encoder, EncoderInfo
 from hybrid_search.encoder.base import CodebookLoader, PriorLoader
 from hybrid_search.search.types import PassageSpans
-from hybrid_search.text import spans
+from hybrid_search.text import codebook, spans, word_vectors
 from hybrid_search.text.codebook import plain
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.spans import Index
-from hybrid_search.text.types import Codebook, Encoding, Floats, Ints
+from hybrid_search.text.types import Codebook, Encoding, Floats, Ints, WordCodes
 from hybrid_search.text.words import words
 
 TEXTS = 2048
@@ -139,3 +139,16 @@ class Spans:
         Encoding every span by itself would take that many.
         """
         return int((self.tokens[self.last, 1] - self.tokens[self.first, 0]).sum())
+
+
+def cosines_with_many(queries: Floats, codes: WordCodes) -> Floats:
+    """Return the cosine of every span with each of some unit queries, float32 ``[spans, queries]``.
+
+    `queries` are float32 ``[queries, dimension]``.
+    """
+    products = word_vectors.decode_turned(codes) @ codebook.turn(queries).T
+    sums = spans.running_sums(products)
+    first, last = spans.bounds(codes.counts)
+    found: Floats = sums[codes.rows[last] + 1] - sums[codes.rows[first]]
+    found *= word_vectors.inverse_norms(codes)[:, None]
+    return np.clip(found, -1.0, 1.0, out=found)

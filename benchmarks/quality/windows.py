@@ -22,11 +22,12 @@ from benchmarks.phrases import phrases
 from benchmarks.quality.collection import Collection, ingest_task
 from benchmarks.quality.recall import DEPTH
 from benchmarks.quality.tasks import TASKS
+from benchmarks.quality.vectors import cosines_with_many
 from hybrid_search.backends.server.reach import BY_GRAPH, BY_WORDS
 from hybrid_search.backends.types import Request
 from hybrid_search.encoder.base import span_prior
 from hybrid_search.search import phrase_vector
-from hybrid_search.text import window_policy, word_codes
+from hybrid_search.text import spans, window_policy
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats, WordCodes
 
@@ -89,14 +90,14 @@ def _iterate_codes(collection: Collection) -> Iterator[tuple[int, WordCodes]]:
 
 def find_best_spans(tokens: WordCodes, vectors: Floats, prior: SpanPrior) -> tuple[Floats, Floats]:
     """Return a passage's best cosine and best score with each vector, float32 ``[phrases]``."""
-    cosines = word_codes.cosines_with_many(vectors, tokens)
+    cosines = cosines_with_many(vectors, tokens)
     (priors,) = prior.score_passages([tokens])
     return cosines.max(axis=0), (cosines + priors[:, None]).max(axis=0)
 
 
 def cut_vectors(vectors: Floats, numbers: int) -> Floats:
     """Return unit vectors cut to their first numbers, float32 ``[phrases, numbers]``."""
-    return np.array([window_policy.cut_unit_vector(vector, numbers) for vector in vectors])
+    return np.array([spans.scale_to_unit(vector[:numbers]) for vector in vectors])
 
 
 def find_nearest(tokens: WordCodes, vectors: Floats, policy: str) -> Floats:

@@ -17,9 +17,10 @@ import numpy as np
 from benchmarks.quality.recognised import spell_words
 from export.boundaries import corpora, marked_turns
 from export.boundaries.places import find_words
-from hybrid_search.text.boundaries import Flags, find_marks
+from hybrid_search.text.best_passages import Flags
+from hybrid_search.text.clause_marks import ENDS, classify_gaps
 from hybrid_search.text.passages import WINDOW_WORDS
-from hybrid_search.text.types import Ints
+from hybrid_search.text.types import Floats, Ints, PassageTokens
 from hybrid_search.text.words import words
 
 WRITTEN, RECOGNISED = "written", "recognised"
@@ -144,3 +145,28 @@ def write_as_recognised(text: str, bounds: Ints) -> str:
     """
     recognised = " ".join(spell_words(text, bounds))
     return recognised if len(words(recognised)) == len(bounds) else ""
+
+
+def find_marks(text: str, words: Ints) -> Flags:
+    """Return for each gap between words whether a mark there ends a clause, bool ``[words - 1]``.
+
+    `words` are start and end of each word of the text, int32 ``[words, 2]``.
+    """
+    marks: Flags = np.fromiter(classify_gaps(text, words.tolist()), dtype=np.int8) == ENDS
+    return marks
+
+
+def gap_vectors(tokens: PassageTokens) -> Floats:
+    """Return the vectors around each gap between words, float32 ``[words - 1, 2 * dimension]``.
+
+    A row is the vector of the last token before the gap, followed by the vector of the first token
+    after it. A word without a token is represented by the nearest token; without any tokens the
+    vectors are 0.
+    """
+    vectors = tokens.vectors
+    if not len(vectors):
+        return np.zeros((len(tokens.words) - 1, 2 * vectors.shape[1]), dtype=np.float32)
+    last_token = len(vectors) - 1
+    before = np.clip(tokens.words[:-1, 3] - 1, 0, last_token)
+    after = np.clip(tokens.words[1:, 2], 0, last_token)
+    return np.concatenate([vectors[before], vectors[after]], axis=1)

@@ -12,12 +12,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neural_network import MLPClassifier
 
 from export.boundaries.encoded import EncodedText
-from export.boundaries.gaps import LabelledText
+from export.boundaries.gaps import LabelledText, gap_vectors
+from hybrid_search.text.best_passages import Flags
 from hybrid_search.text.boundaries import (
     BoundaryModel,
-    Flags,
     boundary_probabilities,
-    gap_vectors,
 )
 from hybrid_search.text.types import Floats
 

@@ -11,10 +11,10 @@ from typing import Any, Literal
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.installed_models import find_name
 from hybrid_search.errors import DamagedIndexError, ModelError
+from hybrid_search.text.best_passages import SpanFilter
 from hybrid_search.text.codebook import PLAIN_NAME
 from hybrid_search.text.filters import Condition
 from hybrid_search.text.residual_codes import DEFAULT_BITS
-from hybrid_search.text.span_filter import SpanFilter
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, Floats, WordCodes
 

@@ -158,9 +158,9 @@ def _show(summary: MiningSummary, out: Path | None) -> None:
     from hybrid_search.topics.run import format_summary, format_topics
 
     logs.log_or_print(
-        f"{format_summary(summary)}, in {summary.seconds:.1f} s", extra=summary.to_full_dict()
+        f"{format_summary(summary)}, in {summary.seconds:.1f} s", extra=summary.to_dict()
     )
     for line in format_topics(summary):
         logs.log_or_print(line)
     if out is not None:
-        options.print_json(summary.to_full_dict())
+        options.print_json(summary.to_dict())

@@ -67,7 +67,7 @@ class Report(TypedDict, total=False):
 
 def check_outputs(output: Output, report: Report, shard: str | None) -> None:
     """Raise UsageError if the options are not compatible."""
-    from hybrid_search.topics import match_formats
+    from hybrid_search.topics.match_file import check_format
 
     out, form, to_index, since = (
         output["out"],
@@ -75,7 +75,7 @@ def check_outputs(output: Output, report: Report, shard: str | None) -> None:
         output["to_index"],
         output["since"],
     )
-    match_formats.check_format(form, out)
+    check_format(form, out)
     if since and out and Path(since).resolve() == out.resolve():
         raise UsageError(
             f"--since and --out are both {out}, whose matches would be lost: name another --out"

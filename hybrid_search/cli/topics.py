@@ -121,7 +121,7 @@ def _show_map(name: str, tuned: TunedMap) -> None:
     low, high = tuned.midpoint_interval
     options.print_lines(
         f"{name}: {tuned.judgments} judgments ({tuned.mentions} yes), probability 0.5 at score "
-        f"{tuned.midpoint:.3f} ({low:.3f} to {high:.3f}; {tuned.judgments_to_halve} more judgments "
+        f"{tuned.midpoint:.3f} ({low:.3f} to {high:.3f}; {3 * tuned.judgments} more judgments "
         f"would halve that), calibration error {tuned.error:.3f}"
     )
     options.print_lines("  judged  probability  yes")

@@ -22,7 +22,7 @@ from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY, DEFAULT_SAMPLE, 
 from hybrid_search.discover.options import DiscoverOptions, SimilarOptions
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import IndexMissingError, InputError, UsageError
-from hybrid_search.ingest.executors import LOCAL
+from hybrid_search.ingest.executors import LOCAL, check_executor
 from hybrid_search.ingest.options import (
     IngestOptions,
     ObjectOptions,
@@ -44,7 +44,7 @@ from hybrid_search.topics.match import Match
 from hybrid_search.topics.topics import Topics, TopicSource
 
 if TYPE_CHECKING:
-    from hybrid_search.discover.phrase_source import PhraseSource
+    from hybrid_search.discover.cluster import PhraseSource
     from hybrid_search.discover.types import Discovery, PhraseGroup, SimilarPhrase
     from hybrid_search.ingest.checkpoint import Checkpoint
     from hybrid_search.ingest.sources.python_objects import ArrowStream
@@ -423,9 +423,9 @@ class Client:
         5
         """
         from hybrid_search.topics import mining
-        from hybrid_search.topics.blocks import choose_scoring
 
         PARAMETERS["feedback"].convert(feedback)
+        check_executor(engine, workers)
         valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
         encoders = self._encoders_of(index)
         return mining.mine(
@@ -436,9 +436,10 @@ class Client:
             index,
             after,
             shard,
-            choose_scoring(engine, workers),
             feedback,
             written_since,
+            engine,
+            workers,
             count_unlikely=count_unlikely,
         )
 
@@ -602,13 +603,14 @@ class Client:
         [2, 1]
         """
         from hybrid_search.discover import cluster
-        from hybrid_search.discover.phrase_source import read_source
 
-        phrases = read_source(source, topic)
-        if phrases.mentions and index is None:
+        phrases, mentions = cluster.read_source(source, topic)
+        if mentions and index is None:
             index = DEFAULT_INDEX
         encoders = self._encoders if index is None else self._encoders_of(index)
-        return cluster.cluster(self.backend, encoders.full, index, phrases, distance, seed)
+        return cluster.cluster(
+            self.backend, encoders.full, index, phrases, mentions, distance, seed
+        )
 
     @expand_options(DiscoverOptions)
     def discover(

@@ -1,15 +1,16 @@
 """Discover what is said often that no topic covers: clauses, folded, grouped and ranked.
 
 One scan over the word codes chooses the clauses, and those that are no mention of a known topic
-and no small talk are grouped. Memory is bounded: `clause_store` takes a sample of the documents if
+and no small talk are grouped. Memory is bounded: `ClauseStore` takes a sample of the documents if
 all are too many, and `groups` compares a sample of the wordings with each other.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -17,34 +18,124 @@ import numpy as np
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import ScannedPassage
-from hybrid_search.discover.clause_store import CAPACITY, ClauseStore
-from hybrid_search.discover.clauses import find_clauses, require_prior
+from hybrid_search.discover.clauses import SpanReader, find_clauses, require_prior
 from hybrid_search.discover.groups import (
     LARGEST_SAMPLE,
     Grouping,
     describe_groups,
     group_phrases,
 )
-from hybrid_search.discover.known_topics import KnownTopics
 from hybrid_search.discover.options import DiscoverOptions
+from hybrid_search.discover.phrase_table import PhraseTable, TableBuilder
 from hybrid_search.discover.small_talk import SmallTalk, is_small_talk
-from hybrid_search.discover.span_reader import SpanReader
-from hybrid_search.discover.types import Discovery, PhraseGroup
+from hybrid_search.discover.types import ChosenSpans, Discovery, Occurrence, PhraseGroup
 from hybrid_search.encoder.base import Encoder, span_prior
-from hybrid_search.ingest.shards import ALL_DOCUMENTS
 from hybrid_search.parameters import complete
 from hybrid_search.search.calibration import LoadCalibration
 from hybrid_search.search.no_hits import describe_empty_index
 from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.text.filters import compile_where
 from hybrid_search.text.span_prior import SpanPrior
+from hybrid_search.text.types import Floats, Halves
 from hybrid_search.topics.blocks import read_blocks, score_blocks
+from hybrid_search.topics.mention_calibration import choose_maps
+from hybrid_search.topics.topic_matrix import TopicMatrix, build_matrix
 from hybrid_search.topics.topics import Topics
 
 _log = logging.getLogger(__name__)
 
 NEAR_TOPIC = 0.25
 """The distance, 1 - cosine, from which on a group is no variation of a known topic."""
+
+CAPACITY = 250_000
+"""Clauses in memory: about 220 MB with vectors of 256 numbers."""
+
+
+@dataclass(slots=True, eq=False)
+class ClauseStore:
+    """Holds at most `capacity` clauses, of all documents, a half, a quarter, and so on.
+
+    Each document has a fixed random number from its id and the seed. When the clauses get too many,
+    documents with a number in the upper half are dropped, and ignored from then on. The sample does
+    not depend on the order of the scan: it is the largest that fits.
+    """
+
+    seed: int
+    capacity: int = CAPACITY
+    halvings: int = 0
+    _clauses: list[tuple[Occurrence, Halves]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self._clauses)
+
+    @property
+    def places(self) -> Sequence[Occurrence]:
+        """The places of the clauses, in the order of `PhraseTable.owners`."""
+        return [place for place, _ in self._clauses]
+
+    @property
+    def sampled(self) -> float:
+        """The share of all documents in the sample."""
+        return 0.5**self.halvings
+
+    def takes(self, document_id: str) -> bool:
+        """Return whether a document is in the sample, as it is now."""
+        text = f"{self.seed}/{document_id}".encode("utf-8", "surrogatepass")
+        number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
+        return number >> (64 - self.halvings) == 0
+
+    def add(self, place: Occurrence, vector: Floats) -> None:
+        """Take a clause, if its document is in the sample."""
+        if self.takes(place.id):
+            self._clauses.append((place, vector.astype(np.float16)))
+        while len(self._clauses) > self.capacity and self.halvings < 64:
+            self.halvings += 1
+            self._clauses = [row for row in self._clauses if self.takes(row[0].id)]
+
+    def fold(self) -> PhraseTable:
+        """Return the different wordings: clauses of the same words are one phrase.
+
+        Its vector is the mean over all the contexts in which it was said, as in McPhraSy.
+        """
+        builder = TableBuilder()
+        for place, vector in self._clauses:
+            builder.add(place.text, vector, place)
+        return builder.build()
+
+
+Covers = Callable[[int, str | None], bool]
+"""Returns whether a row, said by this speaker, is a mention of a topic."""
+
+
+def find_covered(matrix: TopicMatrix, spans: ChosenSpans) -> Covers:
+    """Return the function that tells which of these spans are mentions of a topic.
+
+    As in mining, a mention is above the topic's limit, not nearer to a phrase under `not`, and said
+    by one of its speakers. Conditions on metadata are ignored.
+    """
+    scores = spans.vectors @ matrix.vectors.T + spans.priors[:, None]
+    mentions = []
+    for topic, limit in enumerate(matrix.limits):
+        own = matrix.owners == topic
+        meant = scores[:, own & matrix.is_meant].max(axis=1)
+        not_meant = scores[:, own & ~matrix.is_meant].max(axis=1, initial=-np.inf)
+        mentions.append((meant >= limit) & (meant >= not_meant))
+
+    def covers(row: int, speaker: str | None) -> bool:
+        pairs = zip(matrix.topics, mentions, strict=True)
+        topics = [topic for topic, is_mention in pairs if is_mention[row]]
+        return any(not topic.speakers or speaker in topic.speakers for topic in topics)
+
+    return covers
+
+
+def find_nearest(matrix: TopicMatrix, vector: Floats) -> tuple[str, float]:
+    """Return the topic that has the phrase nearest to a unit vector, and its cosine."""
+    columns = np.flatnonzero(matrix.is_meant)
+    cosines = matrix.vectors[columns] @ vector
+    best = int(cosines.argmax())
+    topic = matrix.topics[int(matrix.owners[columns[best]])]
+    return topic.name, float(cosines[best])
 
 
 def discover(
@@ -59,18 +150,8 @@ def discover(
 ) -> Discovery:
     """Return the groups of clauses that no topic covers, the most important first.
 
-    Args:
-        backend: The store that holds the index.
-        encoder: The full encoder of the model.
-        load_calibration: Returns the map from scores to probabilities.
-        index: The index.
-        topics: What is known already, if anything is.
-        options: See there.
-        capacity: How many clauses are in memory at most.
-        sample: How many wordings are compared with each other at most.
-
-    Errors of the stages pass through: UsageError for a value that is not allowed,
-    IndexMissingError, ModelError for an index of another model or a model without a span prior.
+    At most `capacity` clauses are in memory, and `sample` wordings are compared with each other.
+    The errors are those of `Client.discover`, which has the options.
     """
     values = complete(DiscoverOptions, options, "Client.discover")
     scan = scan_clauses(backend, encoder, load_calibration, index, topics, options, capacity)
@@ -78,13 +159,15 @@ def discover(
         _log.warning("%s", describe_empty_index(index))
     grouping = group_phrases(scan.store.fold(), values["distance"], values["seed"], sample)
     numbers = rank_groups(grouping, scan.topics)[: values["groups"]]
+    groups = tuple(_describe(grouping, scan.topics, numbers))
+    covered, small_talk = map(scan.count_left_out, (scan.covered, scan.small_talk))
     return Discovery(
-        tuple(_describe(grouping, scan.topics, numbers)),
+        groups,
         documents=scan.documents,
         sampled=scan.store.sampled,
         clauses=len(scan.store),
-        covered=scan.covered,
-        small_talk=scan.small_talk,
+        covered=covered,
+        small_talk=small_talk,
         wordings=len(grouping.table.texts),
         compared=grouping.compared,
         damaged=scan.damaged + len(scan.reader.damaged),
@@ -106,11 +189,17 @@ def scan_clauses(
     spec, fields = backend.read_head(index)
     encoder = match_encoder_to_index(encoder, index, spec)
     prior = require_prior(span_prior(encoder), spec.model)
-    known_topics = KnownTopics.load(encoder, load_calibration, topics, spec) if topics else None
     conditions = compile_where(values["where"], fields)
-    reader = SpanReader(backend, index, frozenset(values["speakers"]), conditions)
-    store, small_talk = ClauseStore(values["seed"], capacity), SmallTalk.load(encoder)
-    scan = ClauseScan(reader, store, known_topics, small_talk)
+    known = None
+    if topics:
+        maps = choose_maps(topics, spec, load_calibration, has_prior=True)
+        known = build_matrix(encoder, topics, maps.find)
+    scan = ClauseScan(
+        SpanReader(backend, index, frozenset(values["speakers"]), conditions),
+        ClauseStore(values["seed"], capacity),
+        known,
+        SmallTalk.load(encoder),
+    )
     scan.run(spec.dimension, prior, values["least_words"])
     return scan
 
@@ -119,56 +208,41 @@ def scan_clauses(
 class ClauseScan:
     """Fills a store with the clauses of an index that no topic covers, without small talk.
 
-    Documents, and what is left out of each, are counted by id: the sample may shrink later.
+    `covered` and `small_talk` count by document what is left out: the sample may shrink later.
     """
 
     reader: SpanReader
     store: ClauseStore
-    topics: KnownTopics | None
+    topics: TopicMatrix | None
     phrases: SmallTalk
     damaged: int = 0
     _documents: set[str] = field(default_factory=set)
-    _covered: Counter[str] = field(default_factory=Counter)
-    _small_talk: Counter[str] = field(default_factory=Counter)
+    covered: Counter[str] = field(default_factory=Counter)
+    small_talk: Counter[str] = field(default_factory=Counter)
 
     @property
     def documents(self) -> int:
         """How many documents of the sample were looked at."""
         return sum(map(self.store.takes, self._documents))
 
-    @property
-    def covered(self) -> int:
-        """How many clauses of the sample are mentions of a topic."""
-        return self._count_in_sample(self._covered)
-
-    @property
-    def small_talk(self) -> int:
-        """How many other clauses of the sample are pleasantries, or give details."""
-        return self._count_in_sample(self._small_talk)
+    def count_left_out(self, counts: Counter[str]) -> int:
+        """Return how many clauses of the sample are among `covered` or `small_talk`."""
+        return sum(counts[name] for name in filter(self.store.takes, counts))
 
     def run(self, dimension: int, prior: SpanPrior, least_words: int) -> None:
         """Look at all passages of the index."""
-        blocks = read_blocks(self._read_passages(), ALL_DOCUMENTS)
-        choose = partial(
-            find_clauses,
-            dimension=dimension,
-            prior=prior,
-            least_words=least_words,
-        )
-        for block, spans in score_blocks(blocks, choose):
+        choose = partial(find_clauses, dimension=dimension, prior=prior, least_words=least_words)
+        for block, spans in score_blocks(read_blocks(self._read_passages()), choose):
             self.damaged += spans.damaged
-            covers = self.topics.find_covered(spans) if self.topics else None
+            covers = find_covered(self.topics, spans) if self.topics else None
             is_near = self.phrases.find(spans.vectors)
             for row, place in self.reader.read(block.passages, spans):
                 if covers and covers(row, place.speaker):
-                    self._covered[place.id] += 1
+                    self.covered[place.id] += 1
                 elif is_near[row] or is_small_talk(place.text):
-                    self._small_talk[place.id] += 1
+                    self.small_talk[place.id] += 1
                 else:
                     self.store.add(place, spans.vectors[row])
-
-    def _count_in_sample(self, counts: Counter[str]) -> int:
-        return sum(counts[name] for name in filter(self.store.takes, counts))
 
     def _read_passages(self) -> Iterator[ScannedPassage]:
         for passage in self.reader.backend.scan_codes(self.reader.index):
@@ -177,7 +251,7 @@ class ClauseScan:
                 yield passage
 
 
-def rank_groups(grouping: Grouping, topics: KnownTopics | None) -> list[int]:
+def rank_groups(grouping: Grouping, topics: TopicMatrix | None) -> list[int]:
     """Return the numbers of all groups, the most important first.
 
     A group counts by its documents, but by no more than its different wordings: what is said in
@@ -187,14 +261,14 @@ def rank_groups(grouping: Grouping, topics: KnownTopics | None) -> list[int]:
     wordings = [len(members) for members in grouping.split_members()]
     scores = np.minimum(grouping.count_documents(), wordings).astype(np.float64)
     if topics:
-        cosines = np.array([topics.find_nearest(mean)[1] for mean in grouping.unit_means])
+        cosines = np.array([find_nearest(topics, mean)[1] for mean in grouping.unit_means])
         scores *= np.clip((1.0 - cosines) / NEAR_TOPIC, 0.0, 1.0)
     order: list[int] = np.argsort(-scores, kind="stable").tolist()
     return order
 
 
 def _describe(
-    grouping: Grouping, topics: KnownTopics | None, numbers: list[int]
+    grouping: Grouping, topics: TopicMatrix | None, numbers: list[int]
 ) -> Iterator[PhraseGroup]:
     """Yield the groups of these numbers, with their nearest topics."""
     means = grouping.unit_means
@@ -202,5 +276,5 @@ def _describe(
         if topics is None:
             yield group
         else:
-            topic, cosine = topics.find_nearest(means[number])
+            topic, cosine = find_nearest(topics, means[number])
             yield replace(group, topic=topic, topic_cosine=cosine)

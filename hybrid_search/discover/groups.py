@@ -17,7 +17,6 @@ from hybrid_search.discover.linkage import cluster_vectors, find_telling_words
 from hybrid_search.discover.phrase_table import PhraseTable
 from hybrid_search.discover.types import Occurrence, PhraseGroup, Wording
 from hybrid_search.discover.word_tree import split_words
-from hybrid_search.parameters import check_number
 from hybrid_search.text.types import Floats
 from hybrid_search.topics.types import Integers
 
@@ -78,15 +77,10 @@ class Grouping:
         return _count(distinct[:, 0], len(self.means))
 
 
-def check_distance(distance: float) -> None:
-    """Raise UsageError unless this is a distance of groups."""
-    check_number("distance", distance, "a number from 0 to 2", 0.0, 2.0)
-
-
 def group_phrases(
     table: PhraseTable, distance: float, seed: int, largest: int = LARGEST_SAMPLE
 ) -> Grouping:
-    """Put phrases into groups by average linkage.
+    """Return the groups of phrases by average linkage.
 
     Args:
         table: The phrases.
@@ -94,9 +88,6 @@ def group_phrases(
         seed: Of the sample.
         largest: How many phrases are compared with each other at most. If there are more, they are
             drawn at random, the frequent ones more likely.
-
-    Returns:
-        The groups.
     """
     counts = table.counts
     sample = _draw_sample(counts, largest, seed)
@@ -119,17 +110,25 @@ def describe_groups(grouping: Grouping, numbers: Sequence[int]) -> Iterator[Phra
     """Yield the groups of these numbers, without a topic."""
     place_counts = grouping.count_places().tolist()
     document_counts = grouping.count_documents().tolist()
-    counts, unit_means = grouping.table.counts, grouping.unit_means
-    texts, all_members = grouping.table.texts, grouping.split_members()
-    telling_words = _find_words(texts, [all_members[number] for number in numbers])
+    table, unit_means, members_of = grouping.table, grouping.unit_means, grouping.split_members()
+    counts = table.counts
+    group_words = [
+        split_words(" ".join(table.texts[member] for member in members_of[number].tolist()))
+        for number in numbers
+    ]
+    telling_words = find_telling_words(group_words, TELLING_WORDS)
     for number, words in zip(numbers, telling_words, strict=True):
-        members = _sort_members(grouping, all_members[number], number)
-        cosines = grouping.table.vectors[members] @ unit_means[number]
+        # the nearest to the mean first
+        nearness = table.vectors[members_of[number]] @ grouping.means[number]
+        members = members_of[number][np.argsort(-nearness, kind="stable")]
+        cosines = table.vectors[members] @ unit_means[number]
+        by_count = np.argsort(-counts[members], kind="stable")
+        frequent = members[by_count][:WORDINGS].tolist()
+        wordings = tuple(Wording(table.texts[row], int(counts[row])) for row in frequent)
         cohesion = float(np.average(cosines, weights=counts[members]))
-        wordings = _list_wordings(texts, counts, members)
-        examples = tuple(_choose_examples(grouping.table, members, cosines))
+        examples = tuple(_choose_examples(table, members, cosines))
         yield PhraseGroup(
-            name=texts[members[0]],
+            name=table.texts[members[0]],
             words=tuple(words),
             count=place_counts[number],
             documents=document_counts[number],
@@ -138,14 +137,6 @@ def describe_groups(grouping: Grouping, numbers: Sequence[int]) -> Iterator[Phra
             wording_count=len(members),
             examples=examples,
         )
-
-
-def _list_wordings(
-    texts: Sequence[str], counts: Integers, members: Integers
-) -> tuple[Wording, ...]:
-    """Return the most frequent wordings among some phrases."""
-    frequent = members[np.argsort(-counts[members], kind="stable")][:WORDINGS]
-    return tuple(Wording(texts[member], int(counts[member])) for member in frequent.tolist())
 
 
 def _draw_sample(counts: Integers, largest: int, seed: int) -> Integers:
@@ -170,21 +161,6 @@ def _average(vectors: Floats, labels: Integers, counts: Integers) -> Floats:
 def _count(labels: Integers, groups: int) -> Integers:
     counts: Integers = np.bincount(labels[labels >= 0], minlength=groups)
     return counts
-
-
-def _sort_members(grouping: Grouping, members: Integers, number: int) -> Integers:
-    """Return the phrases of a group, the nearest to its mean first."""
-    cosines = grouping.table.vectors[members] @ grouping.means[number]
-    return members[np.argsort(-cosines, kind="stable")]
-
-
-def _find_words(texts: Sequence[str], members_by_group: Sequence[Integers]) -> list[list[str]]:
-    """Return the words that tell each of these groups from each other."""
-    group_words = [
-        [word for member in members.tolist() for word in split_words(texts[member])]
-        for members in members_by_group
-    ]
-    return find_telling_words(group_words, TELLING_WORDS)
 
 
 def _choose_examples(

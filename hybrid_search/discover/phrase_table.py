@@ -55,13 +55,7 @@ class TableBuilder:
     _documents: list[int] = field(default_factory=list)
 
     def add(self, text: str, vector: NDArray[np.floating], place: Occurrence | None) -> None:
-        """Take a phrase at a place, or on its own.
-
-        Args:
-            text: The words.
-            vector: Their unit vector there, ``[dimension]``.
-            place: The place; None if it is in no document.
-        """
+        """Take a phrase with its unit vector at a place, None if it is in no document."""
         number = self._numbers.setdefault(normalize(text) or text, len(self._texts))
         if number == len(self._texts):
             self._texts.append(text)

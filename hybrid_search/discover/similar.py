@@ -13,19 +13,18 @@ from functools import partial
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.discover.clauses import find_similar
+from hybrid_search.discover.clauses import SpanReader, find_similar
 from hybrid_search.discover.options import SimilarOptions
-from hybrid_search.discover.span_reader import SpanReader
 from hybrid_search.discover.types import Occurrence, SimilarPhrase
 from hybrid_search.discover.word_tree import normalize
 from hybrid_search.encoder.base import Encoder, span_prior
-from hybrid_search.ingest.shards import ALL_DOCUMENTS
 from hybrid_search.parameters import check_phrase, complete
 from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.text.filters import compile_where
 from hybrid_search.text.types import Floats
 from hybrid_search.topics.blocks import read_blocks, score_blocks
+from hybrid_search.topics.mining import warn_of_damage
 
 _log = logging.getLogger(__name__)
 
@@ -38,15 +37,7 @@ def find_similar_phrases(
 ) -> list[SimilarPhrase]:
     """Return the wordings that are nearest to a phrase, the largest cosine first.
 
-    Args:
-        backend: The store that holds the index.
-        encoder: The full encoder of the model; it is truncated to the dimension of the index.
-        index: The index.
-        phrase: The phrase.
-        options: See there.
-
-    Errors of the stages pass through: UsageError for a value that is not allowed,
-    IndexMissingError, ModelError for an index of another model.
+    The errors are those of `Client.similar`, which has the options.
     """
     check_phrase("phrase", phrase)
     values = complete(SimilarOptions, options, "Client.similar")
@@ -59,12 +50,18 @@ def find_similar_phrases(
         find_similar, phrase=vector, prior=span_prior(encoder), least_cosine=values["min_cosine"]
     )
     wordings, damaged = _Wordings(), 0
-    blocks = read_blocks(backend.scan_codes(index), ALL_DOCUMENTS)
-    for block, spans in score_blocks(blocks, choose):
+    for block, spans in score_blocks(read_blocks(backend.scan_codes(index)), choose):
         damaged += spans.damaged
         for row, place in reader.read(block.passages, spans):
             wordings.add(place, spans.vectors[row])
-    _warn(damaged + len(reader.damaged), wordings.least_cosine, index)
+    warn_of_damage(damaged + len(reader.damaged), index)
+    if wordings.least_cosine is not None:
+        _log.warning(
+            "more than %d wordings are near enough, so those with a cosine under %.3f were left "
+            "out: ask for a larger min_cosine",
+            MOST_WORDINGS,
+            wordings.least_cosine,
+        )
     return list(_fold(wordings.sort(), values["size"], values["fold"]))
 
 
@@ -98,8 +95,7 @@ class _Wordings:
     def add(self, place: Occurrence, vector: Floats) -> None:
         if self.least_cosine is not None and place.cosine < self.least_cosine:
             return
-        key = normalize(place.text)
-        wording = self._by_words.setdefault(key, _Wording(place, vector))
+        wording = self._by_words.setdefault(normalize(place.text), _Wording(place, vector))
         wording.add(place, vector)
         if len(self._by_words) > MOST_WORDINGS:
             self.least_cosine = float(np.median([item.example.cosine for item in self.sort()]))
@@ -129,29 +125,12 @@ def _fold(wordings: list[_Wording], size: int, least_cosine: float) -> Iterator[
             first_vectors[len(groups)] = wording.vector
             groups.append([wording])
     for near in groups:
-        leader = near[0]
+        example = near[0].example
         yield SimilarPhrase(
-            text=leader.example.text,
-            cosine=leader.example.cosine,
+            text=example.text,
+            cosine=example.cosine,
             count=sum(item.count for item in near),
             wordings=len(near),
             documents=len(set().union(*(item.documents for item in near))),
-            example=leader.example,
-        )
-
-
-def _warn(damaged: int, least_cosine: float | None, index: str) -> None:
-    if damaged:
-        _log.warning(
-            "%d passages were left out, because what is stored of them is damaged. To mend this: "
-            "hybrid-search verify --index %s --repair",
-            damaged,
-            index,
-        )
-    if least_cosine is not None:
-        _log.warning(
-            "more than %d wordings are near enough, so those with a cosine under %.3f were left "
-            "out: ask for a larger min_cosine",
-            MOST_WORDINGS,
-            least_cosine,
+            example=example,
         )

@@ -18,7 +18,7 @@ from hybrid_search.ingest.sources.python_objects import SOURCE, put_in_python
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import ParsedDocument, PreparedPassage, SourceLine
 from hybrid_search.text import passages
-from hybrid_search.text.selection import matches_where
+from hybrid_search.text.filters import matches_where
 
 _log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.damage import describe_passages
 from hybrid_search.search.fusion import FUSIONS
 from hybrid_search.search.types import Legs, Ranks, ScoredPassage, Scores
-from hybrid_search.text.joined_cosines import span_cosines_by_passage
-from hybrid_search.text.span_filter import has_span
+from hybrid_search.text.best_passages import has_span
 from hybrid_search.text.types import Floats
+from hybrid_search.text.word_codes import span_cosines_by_passage
 from hybrid_search.text.words import distinct_words
 
 

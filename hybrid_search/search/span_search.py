@@ -16,8 +16,7 @@ from hybrid_search.search.phrase_vector import query_vector, query_vectors
 from hybrid_search.search.query import Query
 from hybrid_search.search.types import PassageSpans, Place
 from hybrid_search.text import passages, spans
-from hybrid_search.text.best_passages import best_passages
-from hybrid_search.text.span_filter import SpanFilter
+from hybrid_search.text.best_passages import SpanFilter, best_passages
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, Turn, list_turns
 

@@ -5,12 +5,11 @@ passages to encode, their `WordCodes`, and the exact cosine of a phrase with eve
 
 Modules in reading order: `types` (the frozen stage types and the map of all stages), `words` (word
 segmentation), `stems` (the terms of BM25), `passages` (document to passages), `spans` (the
-mathematics of spans), `word_codes` (token vectors to stored codes), `joined_cosines` (of
-many passages at once), `span_filter` (which count),
-`best_passages` (the passages with the nearest spans), `boundaries` (where clauses end),
+mathematics of spans), `word_codes` (token vectors to stored codes), `best_passages`
+(the passages with the nearest spans, of those that count), `boundaries` (where clauses end),
 `span_prior` (a prior for spans from these boundaries), `window_policy` (the spans that become kNN
 vectors), `name_lists` (names in messages), `values` (text that holds a date or number), `filters`
-(conditions on metadata) and `selection` (the same without an index).
+(conditions on metadata, with an index and without).
 
 Add a stage type to `types`, a way to split text to `passages`, and arithmetic on spans to `spans`.
 Nothing here reads files, imports a model or depends on a backend.

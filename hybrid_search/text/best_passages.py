@@ -1,20 +1,74 @@
-"""The passages whose best spans are nearest to a query."""
+"""The passages whose best spans are nearest to a query, and which spans count.
+
+Spans may count by their speaker, and if they are not nearer to a phrase that is not meant. Others
+get the cosine `-inf` before the best span of a passage is chosen: they are neither that nor shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_search.text import spans, word_codes
-from hybrid_search.text.joined_cosines import (
-    span_cosines_by_passage,
-    span_cosines_by_stored_passage,
-)
-from hybrid_search.text.span_filter import SpanFilter
+from hybrid_search.text.joined_words import join_stored
 from hybrid_search.text.types import Floats, WordCodes
+from hybrid_search.text.word_codes import score_joined, span_cosines_by_passage
+
+Flags = NDArray[np.bool_]
+
+LEFT_OUT = np.float32(-np.inf)
+"""The cosine of a span that does not count."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpanFilter:
+    """A filter that decides which spans count for a phrase.
+
+    Attributes:
+        speakers: Exact names of the speakers whose spans count; empty for all speakers.
+        not_vectors: The unit vectors of phrases that are not meant, each float32 ``[dimension]``.
+    """
+
+    speakers: tuple[str, ...] = ()
+    not_vectors: Sequence[Floats] = ()
+
+    def apply(
+        self, cosines: Iterable[Floats | None], passages: Sequence[WordCodes]
+    ) -> Iterator[Floats | None]:
+        """Yield the cosines of each passage, with `LEFT_OUT` for spans that do not count.
+
+        Args:
+            cosines: The cosines of all spans of each passage; None where its codes are damaged.
+            passages: The codes of the passages, with `turns` if speakers matter.
+        """
+        opposed = [span_cosines_by_passage(vector, passages) for vector in self.not_vectors]
+        for own, tokens, *others in zip(cosines, passages, *opposed, strict=True):
+            if own is None:
+                yield None
+                continue
+            counts = np.ones(len(own), dtype=np.bool_)
+            if self.speakers:
+                counts &= np.repeat(self.find_words(tokens), tokens.counts)
+            for other in others:
+                if other is not None:
+                    counts &= other <= own  # of equal ones the phrase itself wins
+            yield np.where(counts, own, LEFT_OUT)
+
+    def find_words(self, tokens: WordCodes) -> Flags:
+        """Return for each word of a passage whether a speaker says it, bool ``[words]``."""
+        flags = np.zeros(len(tokens.words), dtype=np.bool_)
+        for first, speaker in tokens.turns:
+            flags[first:] = speaker in self.speakers
+        return flags
+
+
+def has_span(cosines: Floats) -> bool:
+    """Return whether any span of a passage counts."""
+    return bool(cosines.max(initial=LEFT_OUT) > LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,15 +94,10 @@ Choose = Callable[[list[Any]], Iterable[Any]]
 """Chooses passages, in order, from all keys sorted nearest first."""
 
 
-def keep_all(ranked: list[Any]) -> list[Any]:
-    """Return all keys."""
-    return ranked
-
-
 def best_passages(
     query: Floats,
     codes_by_key: Mapping[Any, WordCodes],
-    choose: Choose = keep_all,
+    choose: Choose = list,
     span_filter: SpanFilter | None = None,
     always: Collection[Any] = (),
 ) -> BestPassages:
@@ -64,12 +113,25 @@ def best_passages(
         of_all = list(cosines)
         cosines = list(span_filter.apply(of_all, passages))
         outdone = sum(map(_is_outdone, of_all, cosines))
-    ranked, damaged = _rank_passages(zip(codes_by_key, cosines, strict=True))
-    codes = {key: codes_by_key[key] for key in choose(list(ranked))}
-    left = [key for key in always if key in ranked and key not in codes]
-    others = {key: codes_by_key[key] for key in left}
-    best = {key: ranked[key] for key in [*codes, *left]}
-    return BestPassages(codes, others, best, damaged, outdone)
+    pairs = zip(codes_by_key, cosines, strict=True)
+    best = _choose_passages(pairs, choose, always, codes_by_key.__getitem__)
+    return replace(best, outdone=outdone)
+
+
+def best_stored_passages(
+    query: Floats,
+    stored_by_key: Mapping[Any, bytes],
+    choose: Choose,
+    always: Collection[Any] = (),
+) -> BestPassages:
+    """Return `best_passages` of stored bytes, faster than after `word_codes.read`."""
+    cosines = score_joined(query, list(stored_by_key.values()), join_stored)
+    return _choose_passages(
+        zip(stored_by_key, cosines, strict=True),
+        choose,
+        always,
+        lambda key: word_codes.read(stored_by_key[key]),
+    )
 
 
 def _is_outdone(of_all: Floats | None, counting: Floats | None) -> bool:
@@ -79,28 +141,13 @@ def _is_outdone(of_all: Floats | None, counting: Floats | None) -> bool:
     return bool(counting.max() < of_all.max())
 
 
-def best_stored_passages(
-    query: Floats,
-    stored_by_key: Mapping[Any, bytes],
-    choose: Choose,
-    always: Collection[Any] = (),
-) -> BestPassages:
-    """Return `best_passages` of stored bytes, faster than after `word_codes.read`.
-
-    Passages in `always` are returned regardless.
-    """
-    cosines = span_cosines_by_stored_passage(query, list(stored_by_key.values()))
-    ranked, damaged = _rank_passages(zip(stored_by_key, cosines, strict=True))
-    codes = {key: word_codes.read(stored_by_key[key]) for key in choose(list(ranked))}
-    left = [key for key in always if key in ranked and key not in codes]
-    others = {key: word_codes.read(stored_by_key[key]) for key in left}
-    return BestPassages(codes, others, {key: ranked[key] for key in [*codes, *left]}, damaged)
-
-
-def _rank_passages(
+def _choose_passages(
     cosines_by_key: Iterable[tuple[Any, Floats | None]],
-) -> tuple[dict[Any, Floats], list[Any]]:
-    """Return the cosines of all passages, best span first, and the damaged passages."""
+    choose: Choose,
+    always: Collection[Any],
+    read: Callable[[Any], WordCodes],
+) -> BestPassages:
+    """Return the chosen passages, and those in `always`, of all with their cosines."""
     sound: list[tuple[Any, Floats]] = []
     damaged: list[Any] = []
     for key, cosines in cosines_by_key:
@@ -109,4 +156,7 @@ def _rank_passages(
         else:
             sound.append((key, cosines))
     best = spans.find_highest([cosines for _, cosines in sound])
-    return dict(sound[number] for number in np.argsort(-best, kind="stable").tolist()), damaged
+    ranked = dict(sound[number] for number in np.argsort(-best, kind="stable").tolist())
+    codes = {key: read(key) for key in choose(list(ranked))}
+    others = {key: read(key) for key in always if key in ranked and key not in codes}
+    return BestPassages(codes, others, {key: ranked[key] for key in [*codes, *others]}, damaged)

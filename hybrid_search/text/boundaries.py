@@ -12,14 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid_search.errors import ModelError
 from hybrid_search.text import spans
 from hybrid_search.text.clause_marks import ENDS, JOINS, classify_gaps
 from hybrid_search.text.types import Bytes, Floats, Ints, PassageTokens, WordCodes
-
-Flags = NDArray[np.bool_]
 
 LEAST = np.float32(1 / 255)
 """The least probability of a gap not within a token. It is stored as 1; 0 bars span ends."""
@@ -73,7 +70,7 @@ def boundary_probabilities(tokens: PassageTokens, model: BoundaryModel, text: st
     inner = _predict(tokens, model)
     if text:
         inner = _mark_gaps(inner, text, tokens.words[:, :2], model.unmarked)
-    inner[_ends_turn(tokens.counts[:-1])] = 1.0
+    inner[tokens.counts[:-1] == 1] = 1.0  # spans do not cross turns: a last word has a single one
     probabilities[1:-1] = inner
     return probabilities
 
@@ -84,18 +81,10 @@ def encode_boundaries(tokens: PassageTokens, model: BoundaryModel, text: str) ->
     return np.rint(255 * probabilities[:-1]).astype(np.uint8)
 
 
-def read_probabilities(codes: WordCodes) -> Floats:
-    """Return the probability of a boundary in each gap, float32 ``[words + 1]``.
-
-    Reads what `encode_boundaries` gave. Raises ModelError for codes without boundaries.
-    """
-    return np.append(join_probabilities([codes]), np.float32(1))
-
-
 def join_probabilities(passages: Sequence[WordCodes]) -> Floats:
     """Return the boundary probability before each word of several passages, float32 ``[words]``.
 
-    The values are those of `read_probabilities`, read in one step.
+    Reads what `encode_boundaries` gave.
 
     Raises:
         ModelError: If the codes of a passage have no boundaries.
@@ -111,51 +100,17 @@ def join_probabilities(passages: Sequence[WordCodes]) -> Floats:
     return np.concatenate(stored, dtype=np.float32) / np.float32(255)
 
 
-def find_marks(text: str, words: Ints) -> Flags:
-    """Return for each gap between words whether a mark there ends a clause, bool ``[words - 1]``.
-
-    Args:
-        text: A text.
-        words: Start and end of each of its words, int32 ``[words, 2]``.
-    """
-    marks: Flags = _find_gaps(text, words) == ENDS
-    return marks
-
-
-def _find_gaps(text: str, words: Ints) -> NDArray[np.int8]:
-    return np.fromiter(classify_gaps(text, words.tolist()), dtype=np.int8)
-
-
-def gap_vectors(tokens: PassageTokens) -> Floats:
-    """Return the vectors around each gap between words, float32 ``[words - 1, 2 * dimension]``.
-
-    A row is the vector of the last token before the gap, followed by the vector of the first token
-    after it. A word without a token is represented by the nearest token; without any tokens the
-    vectors are 0.
-    """
-    vectors = tokens.vectors
-    if not len(vectors):
-        return np.zeros((len(tokens.words) - 1, 2 * vectors.shape[1]), dtype=np.float32)
-    before, after = _gap_tokens(tokens)
-    return np.concatenate([vectors[before], vectors[after]], axis=1)
-
-
-def _gap_tokens(tokens: PassageTokens) -> tuple[Ints, Ints]:
-    """Return the last token before each gap between words, and the first token after it."""
-    last_token = len(tokens.vectors) - 1
-    before = np.clip(tokens.words[:-1, 3] - 1, 0, last_token)
-    return before, np.clip(tokens.words[1:, 2], 0, last_token)
-
-
 def _predict(tokens: PassageTokens, model: BoundaryModel) -> Floats:
     """Return the model's prediction for each gap between words, float32 ``[words - 1]``.
 
-    Multiplies each token once, whereas a one-token word appears in two rows of `gap_vectors`.
+    A word without a token is represented by the nearest token.
     """
-    if not len(tokens.vectors):
-        return np.ones(len(tokens.words) - 1, dtype=np.float32)
     vectors = tokens.vectors
-    before, after = _gap_tokens(tokens)
+    if not len(vectors):
+        return np.ones(len(tokens.words) - 1, dtype=np.float32)
+    before = np.clip(tokens.words[:-1, 3] - 1, 0, len(vectors) - 1)
+    after = np.clip(tokens.words[1:, 2], 0, len(vectors) - 1)
+    # each token is multiplied once, whereas that of a one-token word stands around two gaps
     units = spans.multiply(vectors, model.hidden[: model.dimension])[before]
     units += spans.multiply(vectors, model.hidden[model.dimension :])[after]
     units += model.hidden_bias
@@ -166,16 +121,8 @@ def _predict(tokens: PassageTokens, model: BoundaryModel) -> Floats:
 
 def _mark_gaps(probabilities: Floats, text: str, words: Ints, unmarked: float) -> Floats:
     """Return the probabilities of the gaps, adjusted by the punctuation of `text`."""
-    kinds = _find_gaps(text, words)
+    kinds = np.fromiter(classify_gaps(text, words.tolist()), dtype=np.int8)
     has_mark = kinds == ENDS
     rest = probabilities * np.float32(unmarked) if has_mark.any() else probabilities
     rest = np.maximum(rest, LEAST)
     return np.where(has_mark, np.float32(1.0), np.where(kinds == JOINS, np.float32(0.0), rest))
-
-
-def _ends_turn(counts: Bytes) -> Flags:
-    """Return for each word whether it is the last of its turn, that is, has a single span.
-
-    Spans do not cross turns, so only the one-word span starts there.
-    """
-    return np.asarray(counts == 1)

@@ -11,13 +11,22 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
 from hybrid_search.errors import InputError, UsageError, show_value
 from hybrid_search.text.name_lists import list_names
-from hybrid_search.text.values import FORMS, Form, read_number, read_period, read_value
+from hybrid_search.text.values import (
+    CALL_DATES,
+    FORMS,
+    Form,
+    parse_date,
+    read_number,
+    read_period,
+    read_value,
+)
 
 Scalar = str | int | float | bool
 RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
@@ -115,12 +124,26 @@ def _check_comparisons(name: str, comparisons: Mapping[str, Any]) -> None:
 
 def matches_condition(condition: Condition, id: str, metadata: Mapping[str, Any]) -> bool:
     """Return whether a document with this `id` and `metadata` fulfils `condition`."""
-    values = [id] if condition.field == ID else _field_values(metadata, condition.field)
+    values = [id] if condition.field == ID else list_values(metadata, condition.field)
     return any(_passes(value, condition) for value in values) != condition.is_negated
 
 
-def _field_values(metadata: Mapping[str, Any], field: str) -> list[Any]:
+def list_values(metadata: Mapping[str, Any], field: str) -> list[Any]:
+    """Return the values of a field, which may be below another one."""
     return [value for name, _, value in leaves(metadata) if name == field and value is not None]
+
+
+def find_call_date(metadata: Mapping[str, Any]) -> date | None:
+    """Return the day of a call: one of `CALL_DATES`, else the first date in its metadata.
+
+    Raises the InputError of `leaves` for a value that no backend can store.
+    """
+    days: dict[str, date] = {}
+    for name, _, value in leaves(metadata):
+        day = parse_date(value)
+        if day:
+            days.setdefault(name, day)
+    return next((days[name] for name in (*CALL_DATES, *days) if name in days), None)
 
 
 def _passes(value: Any, condition: Condition) -> bool:
@@ -391,3 +414,35 @@ def _kind(name: str, value: Any) -> str:
         f"metadata field {show_value(name)} holds a list inside a list: "
         "give a list of plain values, or an object"
     )
+
+
+def matches_where(where: Mapping[str, Any], id: str, metadata: Mapping[str, Any]) -> bool:
+    """Return whether a document fulfils `where`, judged by its own fields instead of an index's.
+
+    A field that is missing from the document, or has another type, fulfils only ``ne`` and
+    ``{"exists": False}``.
+    """
+    if not where:
+        return True
+    kinds = {ID: "string"}
+    for name, kind, _ in leaves(metadata):
+        kinds[name] = widen(kinds.get(name, kind), kind) or kind
+
+    def has_any(name: str, criteria: Sequence[Any]) -> bool:
+        for criterion in criteria:
+            with suppress(UsageError):  # of another type
+                conditions = compile_criterion(name, criterion, kinds.get(name, ""))
+                if any(matches_condition(condition, id, metadata) for condition in conditions):
+                    return True
+        return False
+
+    def matches(name: str, criterion: Any) -> bool:
+        if not isinstance(criterion, Mapping):
+            return has_any(name, list_alternatives(criterion))
+        if NOT_EQUAL in criterion and has_any(name, list_alternatives(criterion[NOT_EQUAL])):
+            return False
+        bounds = {key: bound for key, bound in criterion.items() if key in RANGES}
+        exists = {key: value for key, value in criterion.items() if key == EXISTS}
+        return all(has_any(name, [part]) for part in (bounds, exists) if part)
+
+    return all(matches(name, criterion) for name, criterion in where.items())

@@ -28,18 +28,6 @@ HAS_BOUNDARIES = 128
 
 PLACE_BYTES = (1, 2, 4)
 
-COLUMNS = (
-    "words",
-    "counts",
-    "centroids",
-    "centroid_parts",
-    "residual_parts",
-    "lengths",
-    "residuals",
-    "norms",
-)
-"""The arrays of `WordCodes` that are joined."""
-
 FIRST_INFINITE_HALF = 0x7C00
 """The bits of float16 infinity; those of NaN and of negative numbers are larger."""
 
@@ -58,6 +46,9 @@ ENCODED = {
     "residuals": "residual",
 }
 """The arrays of `WordCodes` that are columns of rows."""
+
+COLUMNS = ("words", "counts", "norms", *ENCODED)
+"""The arrays of `WordCodes` that are joined."""
 
 Rows = NDArray[np.void]
 """What is stored of each word, and of the tokens between two words, see `row_type`."""
@@ -91,10 +82,6 @@ class JoinedCodes:
 
     codes: WordCodes
     span_counts: Sequence[int]
-
-    def split(self, spans: Floats) -> list[Floats]:
-        """Split the values of all spans by passage."""
-        return split_spans(spans, self.span_counts)
 
 
 def split_spans(spans: Floats, span_counts: Sequence[int]) -> list[Floats]:

@@ -60,11 +60,6 @@ def levels(bits: int) -> Codes:
     return np.concatenate([-above[::-1], above])
 
 
-def packed_levels(bits: int) -> Codes:
-    """Return what packed codes stand for: `levels`, or of 3 bits only those above 0."""
-    return np.array(_POSITIVE_LEVELS[3], np.int8) if bits == 3 else levels(bits)
-
-
 def count_bytes(dimension: int, bits: int) -> int:
     """Return the bytes of one residual of `dimension` numbers."""
     if bits == 8:
@@ -136,7 +131,8 @@ def _look_up(packed: Bytes, table: NDArray[np.unsignedinteger]) -> Codes:
 def _table(bits: int) -> NDArray[np.unsignedinteger]:
     """Return the levels of any two bytes, as unsigned integers ``[65536]`` of 8 or 4 bytes."""
     width = 4 if bits == 4 else 2
-    of_codes = packed_levels(bits)
+    # of 3 bits the sign is apart
+    of_codes = np.array(_POSITIVE_LEVELS[3], np.int8) if bits == 3 else levels(bits)
     pairs = np.arange(2**16, dtype=np.uint16)[:, None]
     shifts = np.arange(0, 16, width, dtype=np.uint16)
     numbers = of_codes[pairs >> shifts & (2**width - 1)]

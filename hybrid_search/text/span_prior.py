@@ -20,10 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid_search.text import spans
-from hybrid_search.text.boundaries import BoundaryModel, join_probabilities, read_probabilities
-from hybrid_search.text.joined_cosines import JOIN_PASSAGES
+from hybrid_search.text.boundaries import BoundaryModel, join_probabilities
 from hybrid_search.text.joined_words import split_spans
 from hybrid_search.text.types import Bytes, Floats, WordCodes
+from hybrid_search.text.word_codes import JOIN_PASSAGES
 
 LOGARITHMS = np.log(np.arange(1, spans.MAX_WORDS + 1))
 """The natural logarithm of each number of words."""
@@ -50,7 +50,8 @@ class SpanPrior:
 
     def score_spans(self, tokens: WordCodes) -> Floats:
         """Return the prior of every span of a passage, float32 ``[spans]``."""
-        return self.combine(read_probabilities(tokens), tokens.counts)
+        (priors,) = self.score_passages([tokens])
+        return priors
 
     def score_passages(self, passages: Sequence[WordCodes]) -> Iterator[Floats]:
         """Yield the prior of every span of each passage, see `score_spans`.

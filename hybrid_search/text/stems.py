@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 
 import Stemmer
@@ -51,9 +51,9 @@ def count_stems(phrase: str) -> Counter[str]:
 
 def find_matches(text: str, phrase: str) -> list[tuple[int, int]]:
     """Return start and end of the words of `text` that are a term of `phrase`."""
-    stems = count_stems(phrase)
-    terms = set(join_terms(text, words(text)).split(" "))
-    return find_words(text, {term for term in terms if term and find_stem(term) in stems})
+    stems, bounds = count_stems(phrase), words(text)
+    pairs = zip(bounds.tolist(), _terms(text, bounds), strict=True)
+    return [(start, end) for (start, end), term in pairs if term and find_stem(term) in stems]
 
 
 _STOP_WORDS = (
@@ -96,13 +96,6 @@ def join_terms(text: str, bounds: Ints) -> str:
     No term contains a blank.
     """
     return " ".join(term for term in _terms(text, bounds) if term)
-
-
-def find_words(text: str, terms: Collection[str]) -> list[tuple[int, int]]:
-    """Return start and end of the words of a text whose term is one of `terms`."""
-    bounds = words(text)
-    pairs = zip(bounds.tolist(), _terms(text, bounds), strict=True)
-    return [(start, end) for (start, end), term in pairs if term in terms]
 
 
 def _terms(text: str, bounds: Ints) -> Iterator[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from calendar import isleap, monthrange
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
 Form = Literal["written", "numbers", "dates"]
@@ -100,3 +100,18 @@ def _read_time(text: str) -> tuple[int, int] | None:
 
 def _count_microseconds(time: datetime) -> int:
     return (time - _EPOCH) // _MICROSECOND
+
+
+CALL_DATES = ("call_date", "date")
+"""Fields that usually hold the day of a call, in order of preference."""
+
+_ISO_8601 = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ]\d\d:?\d\d.*)?", re.DOTALL)
+
+
+def parse_date(value: object) -> date | None:
+    """Return the day of an ISO 8601 date or time, None for anything else."""
+    match = _ISO_8601.fullmatch(value) if isinstance(value, str) else None
+    try:
+        return date.fromisoformat(match[1]) if match else None
+    except ValueError:
+        return None

@@ -89,8 +89,3 @@ def window_vectors(tokens: WordCodes, policy: str, dimension: int | None = None)
     lengths = np.sqrt(np.einsum("ij,ij->i", window_sums, window_sums))
     unit: Floats = window_sums * spans.inverse(lengths)[:, None]
     return unit
-
-
-def cut_unit_vector(vector: Floats, dimension: int) -> Floats:
-    """Truncate a unit vector and rescale it to length 1, float32 ``[dimension]``."""
-    return spans.scale_to_unit(vector[:dimension])

@@ -7,8 +7,6 @@ the nearest one to the word's, and it has length 1. The length of the word's vec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,18 +22,11 @@ NORM_STEPS = 250
 """Steps of a span's norm, from 0 to the sum of its rows' lengths, which rounding may exceed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedWords:
-    """The vectors of some words in codes; the arrays are those of `WordCodes`."""
-
-    centroids: NDArray[np.uint16]
-    centroid_parts: Bytes
-    residual_parts: Bytes
-    lengths: Halves
-    residuals: Bytes
+Encoded = tuple[NDArray[np.uint16], Bytes, Bytes, Halves, Bytes]
+"""The vectors of some words in codes: from `centroids` to `residuals` of `WordCodes`."""
 
 
-def encode(vectors: Floats, codebook: Codebook, bits: int) -> EncodedWords:
+def encode(vectors: Floats, codebook: Codebook, bits: int) -> Encoded:
     """Return the codes of word vectors, float32 ``[words, dimension]``; zeros have length 0."""
     turned = turn(vectors)
     lengths: Floats = np.linalg.norm(turned, axis=1)
@@ -45,9 +36,8 @@ def encode(vectors: Floats, codebook: Codebook, bits: int) -> EncodedWords:
     rest = units - _multiply_rows(units, centroids)[:, None] * centroids
     rest *= spans.inverse(np.linalg.norm(rest, axis=1))[:, None]
     residuals = residual_codes.pack(residual_codes.round_numbers(rest, bits), bits)
-    rounded = _unpack(residuals, bits, codebook.dimension)
-    parts = _fit_parts(units, centroids, rounded)
-    return EncodedWords(nearest, *parts, lengths.astype(np.float16), residuals)
+    parts = _fit_parts(units, centroids, _unpack(residuals, bits, codebook.dimension))
+    return nearest, *parts, lengths.astype(np.float16), residuals
 
 
 def _fit_parts(units: Floats, centroids: Floats, residuals: Floats) -> tuple[Bytes, Bytes]:
@@ -79,11 +69,6 @@ def decode_turned(codes: WordCodes) -> Floats:
     vectors *= across[:, None]
     vectors += codes.codebook.centroids[codes.centroids] * along[:, None]
     return vectors
-
-
-def decode(codes: WordCodes) -> Floats:
-    """Return the vector of each row, float32 ``[rows, dimension]``."""
-    return turn(decode_turned(codes))
 
 
 def measure_norms(codes: WordCodes) -> Bytes:

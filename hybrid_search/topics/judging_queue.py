@@ -15,12 +15,12 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from hybrid_search.topics.judgments import Judgment, current_time
-from hybrid_search.topics.logistic import Scores, fit_logistic
+from hybrid_search.topics.logistic import fit_logistic
 from hybrid_search.topics.match import Match
 from hybrid_search.topics.match_file import Progress
 from hybrid_search.topics.run import MiningSummary, ReportMining
@@ -52,24 +52,14 @@ def match_place(match: Match) -> Place:
 
 def make_judgment(match: Match, answer: str) -> Judgment:
     """Return the judgment of a match that is made now; `answer` is ``yes`` or ``no``."""
-    return Judgment(
-        match.topic,
-        match.phrase,
-        match.id,
-        match.start,
-        match.end,
-        match.text,
-        answer,
-        match.model,
-        current_time(),
-    )
+    known = {name: getattr(match, name) for name in Judgment.__slots__ if hasattr(match, name)}
+    return Judgment(**known, answer=answer, at=current_time())
 
 
 class CandidateSample:
     """Some matches of each topic from each tenth of all probabilities, whatever their order.
 
-    Args:
-        judged: The places that stay in it in any case.
+    The `judged` places stay in it in any case.
     """
 
     def __init__(self, judged: Iterable[Place] = ()) -> None:
@@ -88,46 +78,14 @@ class CandidateSample:
         # the smallest digests stay, so that the sample does not depend on when a match comes
         digest = hashlib.sha256(repr(place).encode("utf-8", "replace")).digest()
         row = (-int.from_bytes(digest[:8], "big"), place, match)
-        if len(cell) < CELL_SPANS:
-            heapq.heappush(cell, row)
-        else:
-            heapq.heappushpop(cell, row)
+        heapq.heappush(cell, row)
+        if len(cell) > CELL_SPANS:
+            heapq.heappop(cell)
 
     def list_matches(self) -> list[Match]:
         """Return the matches of the sample, ordered by their places."""
         rows = [match for cell in self._cells.values() for _, _, match in cell]
         return sorted([*self._judged_matches, *rows], key=match_place)
-
-
-@dataclass(slots=True)
-class _TopicState:
-    """The spans of one topic, in order, with their answers."""
-
-    matches: Sequence[Match]
-    scores: Scores
-    answers: dict[int, bool] = field(default_factory=dict)
-    skipped: set[int] = field(default_factory=set)
-
-    def probabilities(self) -> Scores:
-        """Return the probability of each span, by the map that fits the answers so far."""
-        rows = list(self.answers)
-        anchors = np.log(ANCHORS / (1 - ANCHORS)) / SCALE
-        scores = np.concatenate([self.scores[rows], anchors, anchors])
-        labels = np.zeros(len(scores), dtype=np.bool_)
-        labels[: len(rows)] = list(self.answers.values())
-        labels[len(rows) : len(rows) + len(ANCHORS)] = True
-        weights = [np.ones(len(rows)), ANCHOR_WEIGHT * ANCHORS, ANCHOR_WEIGHT * (1 - ANCHORS)]
-        # the slope of the map of mining is 1 for log odds, and so SCALE here
-        fitted = fit_logistic(scores, labels, np.concatenate(weights), SCALE)
-        return fitted.span(self.scores)
-
-    def list_open(self) -> list[int]:
-        """Return the numbers of the spans that nothing was said of."""
-        return [
-            number
-            for number in range(len(self.matches))
-            if number not in self.answers and number not in self.skipped
-        ]
 
 
 class JudgingQueue:
@@ -139,52 +97,46 @@ class JudgingQueue:
     """
 
     def __init__(self, matches: Sequence[Match], judgments: Iterable[Judgment] = ()) -> None:
-        self._topics = {
-            name: _build_state([match for match in matches if match.topic == name])
-            for name in dict.fromkeys(match.topic for match in matches)
-        }
-        self._counts: Counter[str] = Counter()
-        self._steps: list[tuple[str, int, Match]] = []
+        self._topics: dict[str, dict[Place, Match]] = {}
+        for match in matches:
+            self._topics.setdefault(match.topic, {})[match_place(match)] = match
+        self._answers = {judgment.place: judgment.is_mention for judgment in judgments}
+        self._counts = Counter(topic for topic, *_ in self._answers)
+        self._skipped: set[Place] = set()
+        self._steps: list[tuple[str, Match]] = []
         self._returned: Match | None = None
-        for judgment in judgments:
-            self._counts[judgment.topic] += 1
-            number = self._find(judgment.place)
-            if number is not None:
-                self._topics[judgment.topic].answers[number] = judgment.is_mention
 
     def __len__(self) -> int:
         """Return how many spans nothing was said of."""
-        return sum(len(state.list_open()) for state in self._topics.values())
+        return sum(len(self._list_open(topic)) for topic in self._topics)
 
     def choose(self) -> Match | None:
         """Return the span to ask about next; None if all were answered or skipped."""
         if self._returned:
             return self._returned
-        open_spans = {name: state.list_open() for name, state in self._topics.items()}
-        names = [name for name, numbers in open_spans.items() if numbers]
-        if not names:
+        open_topics = [topic for topic in self._topics if self._list_open(topic)]
+        if not open_topics:
             return None
-        name = min(names, key=lambda name: self._counts[name])
-        state, target = self._topics[name], TARGETS[self._counts[name] % len(TARGETS)]
-        distances = np.abs(state.probabilities() - target)
-        return state.matches[min(open_spans[name], key=lambda number: distances[number])]
+        topic = min(open_topics, key=lambda name: self._counts[name])
+        target = TARGETS[self._counts[topic] % len(TARGETS)]
+        probabilities = self._estimate_topic(topic)
+        place = min(self._list_open(topic), key=lambda place: abs(probabilities[place] - target))
+        return self._topics[topic][place]
 
     def estimate(self, match: Match) -> float:
         """Return the probability of a span of the queue, by the answers so far."""
-        number = self._find(match_place(match))
-        if number is None:
-            raise KeyError(match_place(match))
-        return float(self._topics[match.topic].probabilities()[number])
+        return self._estimate_topic(match.topic)[match_place(match)]
 
     def answer(self, match: Match, *, is_mention: bool) -> None:
         """Take an answer about a span of the queue."""
-        number = self._step("answer", match)
-        self._topics[match.topic].answers[number] = is_mention
+        self._answers[match_place(match)] = is_mention
         self._counts[match.topic] += 1
+        self._step("answer", match)
 
     def skip(self, match: Match) -> None:
         """Ask no more about a span of the queue."""
-        self._topics[match.topic].skipped.add(self._step("skip", match))
+        self._skipped.add(match_place(match))
+        self._step("skip", match)
 
     def drop(self, match: Match) -> None:
         """Remove a span that cannot be shown from the queue; this does not count as a step."""
@@ -199,41 +151,47 @@ class JudgingQueue:
         """
         if not self._steps:
             return None
-        kind, number, match = self._steps.pop()
-        state = self._topics[match.topic]
+        kind, match = self._steps.pop()
         if kind == "answer":
-            del state.answers[number]
+            del self._answers[match_place(match)]
             self._counts[match.topic] -= 1
         else:
-            state.skipped.remove(number)
+            self._skipped.remove(match_place(match))
         self._returned = match
         return kind, match
 
-    def _step(self, kind: str, match: Match) -> int:
-        number = self._find(match_place(match))
-        if number is None:
-            raise KeyError(match_place(match))
-        self._steps.append((kind, number, match))
+    def _step(self, kind: str, match: Match) -> None:
+        self._steps.append((kind, match))
         self._returned = None
-        return number
 
-    def _find(self, place: Place) -> int | None:
-        """Return the number of a span in its topic, None if it is not in the queue."""
-        state = self._topics.get(place[0])
-        matches = state.matches if state else ()
-        return next(
-            (number for number, match in enumerate(matches) if match_place(match) == place), None
+    def _list_open(self, topic: str) -> list[Place]:
+        """Return the spans of a topic that nothing was said of."""
+        closed = self._answers.keys() | self._skipped
+        return [place for place in self._topics[topic] if place not in closed]
+
+    def _estimate_topic(self, topic: str) -> dict[Place, float]:
+        """Return the probability of each span, by the map that fits the answers so far."""
+        matches = self._topics[topic]
+        scores = {place: _score(match.probability) for place, match in matches.items()}
+        rows = [place for place in self._answers if place in matches]
+        anchors = [_score(probability) for probability in ANCHORS]
+        labels = [self._answers[place] for place in rows]
+        labels += [is_mention for is_mention in (True, False) for _ in anchors]
+        weights = [np.ones(len(rows)), ANCHOR_WEIGHT * ANCHORS, ANCHOR_WEIGHT * (1 - ANCHORS)]
+        fitted = fit_logistic(
+            np.array([*(scores[place] for place in rows), *anchors, *anchors]),
+            np.array(labels),
+            np.concatenate(weights),
+            SCALE,  # the slope of the map of mining is 1 for log odds, and so SCALE here
         )
+        probabilities = fitted.span(np.array(list(scores.values())))
+        return dict(zip(scores, probabilities.tolist(), strict=True))
 
 
-def _build_state(matches: Sequence[Match]) -> _TopicState:
-    logits = [math.log(p / (1 - p)) for p in (_inside(match.probability) for match in matches)]
-    return _TopicState(matches, np.array(logits) / SCALE)
-
-
-def _inside(probability: float) -> float:
-    """Return a probability that has finite odds."""
-    return min(max(probability, 1e-9), 1 - 1e-9)
+def _score(probability: float) -> float:
+    """Return the log odds of a probability, made finite, in the range of a cosine."""
+    finite = min(max(probability, 1e-9), 1 - 1e-9)
+    return math.log(finite / (1 - finite)) / SCALE
 
 
 LEAST_PROBABILITY = 0.01
@@ -248,11 +206,8 @@ def build_queue(
 ) -> JudgingQueue:
     """Return the spans to judge, drawn from all with a probability worth asking about.
 
-    Args:
-        open_blocks: Mines topics.
-        topics: The topics; their own thresholds are ignored.
-        judgments: Earlier answers, about these and perhaps other topics.
-        report: Called with the progress.
+    `open_blocks` mines topics, whose own thresholds are ignored; the judgments are earlier answers,
+    about these and perhaps other topics.
     """
     lowered = [replace(topic, threshold=LEAST_PROBABILITY, precision=None) for topic in topics]
     started_at = time.monotonic()

@@ -8,7 +8,6 @@ back by giving another one.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from typing import Any
 
 from hybrid_search.errors import UsageError
 from hybrid_search.private_files import append_to_file, flush_to_disk, write_all
+from hybrid_search.topics.file_errors import explain_failure
 
 ANSWERS = ("yes", "no")
 
@@ -74,46 +74,35 @@ def current_time() -> str:
 def append_judgments(path: Path, judgments: Iterable[Judgment]) -> None:
     """Add judgments to a file, which is made if it is not there, and wait for the disk.
 
-    A last line that was cut off by a kill is removed first.
-
-    Raises:
-        UsageError: If the file cannot be written.
+    A last line that was cut off by a kill is removed first. UsageError is raised if the file cannot
+    be written.
     """
-    lines = "".join(
-        json.dumps(judgment.to_dict(), ensure_ascii=False) + "\n" for judgment in judgments
-    )
-    try:
-        with FileIO(append_to_file(path), "ab") as file:
-            _end_last_line(path, file)
-            write_all(file, lines.encode())
-            flush_to_disk(file)
-    except OSError as error:
-        raise UsageError(
-            f"judgments cannot be written to {path} ({error.strerror}): free space, or name "
-            "another file"
-        ) from error
+    lines = (json.dumps(judgment.to_dict(), ensure_ascii=False) + "\n" for judgment in judgments)
+    failure, remedy = f"judgments cannot be written to {path}", "free space, or name another file"
+    with explain_failure(failure, remedy), FileIO(append_to_file(path), "ab") as file:
+        complete, last_line = _split_last_line(path.read_bytes())
+        if _parse_or_none(last_line):
+            write_all(file, b"\n")
+        elif last_line:
+            file.truncate(complete)
+        write_all(file, "".join(lines).encode())
+        flush_to_disk(file)
 
 
 def remove_judgment(path: Path, judgment: Judgment) -> bool:
     """Cut the last line off a file of judgments, if it is this one, and wait for the disk.
 
     Returns:
-        Whether it was: if another program has written since, nothing is changed.
-
-    Raises:
-        UsageError: If the file cannot be written.
+        Whether it was: if another program has written since, nothing is changed. UsageError is
+        raised if the file cannot be written.
     """
-    try:
-        complete, _, last_line = path.read_bytes().removesuffix(b"\n").rpartition(b"\n")
-        if not _is_judgment(last_line, judgment):
+    with explain_failure(f"{path} cannot be written", "the last answer is still in it"):
+        complete, last_line = _split_last_line(path.read_bytes().removesuffix(b"\n"))
+        if _parse_or_none(last_line) != judgment:
             return False
         with FileIO(append_to_file(path), "ab") as file:
-            file.truncate(len(complete) + 1 if complete else 0)
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be written ({error.strerror}): the last answer is still in it"
-        ) from error
+            file.truncate(complete)
+            flush_to_disk(file)
     return True
 
 
@@ -121,18 +110,18 @@ def read_judgments(path: Path) -> list[Judgment]:
     """Return the judgments that hold, in the order in which their spans were first judged.
 
     Unknown keys are passed over. A last line that was cut off by a kill is passed over, too.
-
-    Raises:
-        UsageError: If the file cannot be read, or a line is not a judgment.
+    UsageError is raised if the file cannot be read, or a line is not a judgment.
     """
-    try:
+    with explain_failure(f"{path} cannot be read", "name a file of judgments"):
         data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read ({error.strerror}): name a file of judgments"
-        ) from error
     judgments = {judgment.place: judgment for judgment in _parse_lines(data, path)}
     return list(judgments.values())
+
+
+def _split_last_line(data: bytes) -> tuple[int, bytes]:
+    """Return where the last line of some bytes begins, and the line."""
+    start = data.rfind(b"\n") + 1
+    return start, data[start:]
 
 
 def _parse_lines(data: bytes, path: Path) -> Iterator[Judgment]:
@@ -160,31 +149,14 @@ def _parse(line: bytes) -> Judgment:
             raise TypeError(f"{name} is not a string")
     if judgment.answer not in ANSWERS:
         raise ValueError(f"answer is not {' or '.join(ANSWERS)}")
-    if not _is_place(judgment.start, judgment.end):
+    are_integers = type(judgment.start) is int and type(judgment.end) is int
+    if not are_integers or not 0 <= judgment.start < judgment.end:
         raise ValueError("start and end are not places in a text")
     return judgment
 
 
-def _is_judgment(line: bytes, judgment: Judgment) -> bool:
+def _parse_or_none(line: bytes) -> Judgment | None:
     try:
-        return _parse(line) == judgment
+        return _parse(line)
     except (ValueError, LookupError, TypeError):
-        return False
-
-
-def _is_place(start: object, end: object) -> bool:
-    are_integers = type(start) is int and type(end) is int
-    return are_integers and 0 <= start < end  # type: ignore[operator]
-
-
-def _end_last_line(path: Path, file: FileIO) -> None:
-    """Complete the last line of a file that is open for appending, or remove it if it is cut."""
-    data = path.read_bytes()
-    complete, _, rest = data.rpartition(b"\n")
-    if not rest:
-        return
-    try:
-        _parse(rest)
-        file.write(b"\n")
-    except (ValueError, LookupError, TypeError):
-        file.truncate(len(complete) + 1 if complete else 0)
+        return None

@@ -62,14 +62,10 @@ def fit_logistic(
         raised if there are not both kinds of labels.
     """
     counts = np.ones(len(scores)) if weights is None else weights
-    positives, negatives = float(counts[labels].sum()), float(counts[~labels].sum())
-    check_kinds(positives, negatives)
-    intercept, slope = _maximise_likelihood(scores, labels, counts, usual_slope)
-    low, high = RANGES["slope"]
-    slope = float(np.clip(slope, low, high))
-    midpoint_low, midpoint_high = RANGES["midpoint"]
-    midpoint = float(np.clip(-intercept / slope, midpoint_low, midpoint_high))
-    return Calibration(midpoint, slope)
+    check_kinds(float(counts[labels].sum()), float(counts[~labels].sum()))
+    intercept, steepness = _maximise_likelihood(scores, labels, counts, usual_slope)
+    slope = float(np.clip(steepness, *RANGES["slope"]))
+    return Calibration(float(np.clip(-intercept / slope, *RANGES["midpoint"])), slope)
 
 
 def check_kinds(positives: float, negatives: float) -> None:
@@ -86,21 +82,21 @@ def estimate_covariance(
 ) -> Covariance:
     """Return how far intercept and slope may be off: the inverse of information and prior.
 
-    Args:
-        calibration: The fit. Its log odds are ``intercept + slope * score``.
-        scores: The scores that it was fitted to, float64 ``[n]``.
-        usual_slope: The mean of the prior of the slope.
-
-    Returns:
-        The variance of the intercept, the covariance, and the variance of the slope.
+    `scores` are those that the calibration, whose log odds are ``intercept + slope * score``, was
+    fitted to, float64 ``[n]``; and `usual_slope` is the mean of the prior of the slope.
     """
     probabilities = calibration.span(scores)
-    inputs = np.stack([np.ones(len(scores)), scores], axis=1)
-    curvature = probabilities * (1 - probabilities)
-    precision = (SPREAD_OF_SLOPES * usual_slope) ** -2
-    information = (inputs * curvature[:, None]).T @ inputs + np.diag([RIDGE, precision])
+    information = _sum_information(scores, probabilities * (1 - probabilities), usual_slope)
     (intercept, both), (_, slope) = np.linalg.inv(information).tolist()
     return intercept, both, slope
+
+
+def _sum_information(scores: Scores, curvature: Scores, usual_slope: float) -> Scores:
+    """Return the information of scores and of the prior, float64 ``[2, 2]``."""
+    inputs = np.stack([np.ones(len(scores)), scores], axis=1)
+    precision = (SPREAD_OF_SLOPES * usual_slope) ** -2
+    information: Scores = (inputs * curvature[:, None]).T @ inputs + np.diag([RIDGE, precision])
+    return information
 
 
 def find_midpoint_interval(calibration: Calibration, covariance: Covariance) -> Interval:
@@ -151,18 +147,12 @@ def _maximise_likelihood(
         gradient = inputs.T @ (counts * (labels - probabilities))
         gradient[1] += precision * (usual_slope - parameters[1])
         curvature = counts * probabilities * (1 - probabilities)
-        hessian = (inputs * curvature[:, None]).T @ inputs + np.diag([RIDGE, precision])
-        step = np.linalg.solve(hessian, gradient).astype(np.float64)
-        parameters += _limit(step)
+        step = np.linalg.solve(_sum_information(scores, curvature, usual_slope), gradient)
+        # at most 5 for each parameter: far from the maximum full steps overshoot
+        parameters += step / max(1.0, float(np.abs(step).max()) / 5.0)
         if np.abs(step).max() < TOLERANCE:
             break
     return float(parameters[0]), float(parameters[1])
-
-
-def _limit(step: Scores) -> Scores:
-    """Return a step of at most 5 for each parameter: far from the maximum full ones overshoot."""
-    limited: Scores = step / max(1.0, float(np.abs(step).max()) / 5.0)
-    return limited
 
 
 def bin_probabilities(
@@ -190,6 +180,5 @@ def calibration_error(probabilities: Scores, labels: Labels, bins: int = 10) -> 
     It is the mean over equally wide bins of the difference between the mean probability and the
     share of mentions in it, weighted by how many fall into each (Naeini et al. 2015).
     """
-    numbers = np.minimum((probabilities * bins).astype(int), bins - 1)
-    sums = np.bincount(numbers, probabilities - labels, minlength=bins)
-    return float(np.abs(sums).sum() / max(1, len(labels)))
+    rows = bin_probabilities(probabilities, labels, bins)
+    return sum(count * abs(mean - share) for count, mean, share in rows) / max(1, len(labels))

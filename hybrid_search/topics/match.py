@@ -1,4 +1,7 @@
-"""`Match`: one mention of a topic. This module is imported with the package, so it stays light."""
+"""`Match`: one mention of a topic, and `Matches`: a table of them.
+
+This module is imported with the package, so it stays light.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from hybrid_search.errors import UsageError
+from hybrid_search.topics.file_errors import explain_failure
+
+if TYPE_CHECKING:
+    from pyarrow import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,44 +61,77 @@ class Match:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file of JSON lines with the columns of a table."""
-    with path.open("rb") as lines:
-        for line in lines:
-            yield _flatten(json.loads(line))
-
-
-def flatten(matches: Iterable[Match]) -> Iterator[dict[str, Any]]:
-    """Yield matches as rows of a table."""
-    for match in matches:
-        yield _flatten(match.to_dict())
+def to_row(match: Match) -> dict[str, Any]:
+    """Return a match as a row of a table, where metadata is JSON."""
+    return {**match.to_dict(), "metadata": json.dumps(match.metadata, ensure_ascii=False)}
 
 
 def read_matches(path: Path) -> Iterator[Match]:
     """Yield the matches of a file of JSON lines.
 
-    Raises:
-        UsageError: If it cannot be read, or a line is not a match.
+    UsageError is raised if it cannot be read, or a line is not a match.
     """
-    try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                yield _parse(line, path, number)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}): name a file of matches") from (
-            error
-        )
+    failure = f"{path} cannot be read"
+    with explain_failure(failure, "name a file of matches"), path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield _parse(line, f"{path}:{number}")
 
 
-def _parse(line: bytes, path: Path, number: int) -> Match:
+def _parse(line: bytes, place: str) -> Match:
     try:
         values = json.loads(line)
-        return Match(**{name: values[name] for name in Match.__slots__})
-    except (ValueError, LookupError, TypeError) as error:
+        match = Match(**{name: values[name] for name in Match.__slots__})
+        texts = (match.topic, match.id, match.text)
+        if not all(isinstance(text, str) for text in texts) or not 0 <= match.start < match.end:
+            raise TypeError("topic, id and text are strings, and start is smaller than end")
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise UsageError(
-            f"{path}:{number} is not a match: it needs {', '.join(Match.__slots__)}"
+            f"{place} is not a match: it needs {', '.join(Match.__slots__)} (a file that ends in "
+            ".jsonl has matches, as mine writes them)"
         ) from error
+    return match
 
 
-def _flatten(fields: dict[str, Any]) -> dict[str, Any]:
-    return {**fields, "metadata": json.dumps(fields["metadata"], ensure_ascii=False)}
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Some matches in their order; iterates over them.
+
+    >>> topics = [{"name": "refund", "phrases": ["put the money back on my card"]}]
+    >>> with hybrid_search.connect() as client:
+    ...     matches = hybrid_search.Matches.collect(client.mine(topics))
+    >>> matches.to_arrow().column("topic")[0].as_py()
+    'refund'
+    """
+
+    matches: tuple[Match, ...]
+
+    def __iter__(self) -> Iterator[Match]:
+        return iter(self.matches)
+
+    def __len__(self) -> int:
+        return len(self.matches)
+
+    @classmethod
+    def collect(cls, matches: Iterable[Match]) -> Self:
+        """Return all of some matches, as `Client.mine` yields them."""
+        return cls(tuple(matches))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Return the matches of a file that ``hybrid-search mine`` wrote in JSON lines.
+
+        UsageError is raised if it cannot be read, or a line is not a match.
+        """
+        return cls.collect(read_matches(Path(path)))
+
+    def to_arrow(self) -> Table:
+        """Return an Arrow table with a column for each attribute of `Match`; metadata is JSON.
+
+        ``to_arrow().to_pandas()`` and ``polars.from_arrow(...)`` make data frames of it.
+
+        MissingExtraError is raised if pyarrow is not installed (extra ``parquet``).
+        """
+        from hybrid_search.topics.match_parquet import build_table
+
+        return build_table(self.matches)

@@ -17,6 +17,15 @@ from hybrid_search.topics.topic_matrix import TopicMatrix
 from hybrid_search.topics.types import Mention
 
 
+def fetch_sound(
+    backend: Backend, index: str, passages: Sequence[ScannedPassage], damaged: set[Key]
+) -> dict[Key, PassageContent]:
+    """Return what passages hold, without those deleted since; adds damaged ones to `damaged`."""
+    contents = backend.fetch_contents(index, [row.key for row in passages]) if passages else {}
+    damaged.update(key for key, content in contents.items() if content.fault)
+    return {key: content for key, content in contents.items() if not content.fault}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchBuilder:
     """Builds the matches of one index.
@@ -48,20 +57,20 @@ class MatchBuilder:
         since. `passages` maps numbers in the run to passages.
         """
         numbers = dict.fromkeys(mention.passage for mention in mentions)
-        keys = [passages[number].key for number in numbers]
-        contents = self.backend.fetch_contents(self.index, keys) if keys else {}
-        self.damaged.update(key for key, content in contents.items() if content.fault)
-        metadata: dict[Key, dict[str, Any]] = {}
+        wanted = [passages[number] for number in numbers]
+        contents = fetch_sound(self.backend, self.index, wanted, self.damaged)
+        metadata = {
+            passage.key: parse_metadata(self.index, passage.document_id, contents[passage.key])
+            for passage in wanted
+            if passage.key in contents
+        }
         matches: list[Match | None] = []
         for mention in mentions:
-            passage = passages[mention.passage]
-            content = contents.get(passage.key)
-            if content is None or content.fault:
-                matches.append(None)
-                continue
-            if passage.key not in metadata:
-                metadata[passage.key] = parse_metadata(self.index, passage.document_id, content)
-            matches.append(self._build_match(mention, passage, content, metadata[passage.key]))
+            passage, match = passages[mention.passage], None
+            if passage.key in contents:
+                content, fields = contents[passage.key], metadata[passage.key]
+                match = self._build_match(mention, passage, content, fields)
+            matches.append(match)
         return matches
 
     def has_conditions(self, topic: int) -> bool:
@@ -85,9 +94,9 @@ class MatchBuilder:
         self.speakers[span.speaker] += 1
         if topic.speakers and span.speaker not in topic.speakers:
             return None
-        for condition in self.conditions[mention.topic]:
-            if not matches_condition(condition, passage.document_id, metadata):
-                return None
+        conditions = self.conditions[mention.topic]
+        if not all(matches_condition(row, passage.document_id, metadata) for row in conditions):
+            return None
         return Match(
             topic=topic.name,
             phrase=self.matrix.phrases[mention.phrase],

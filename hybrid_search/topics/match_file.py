@@ -7,12 +7,14 @@ The file is on the disk before the checkpoint tells of it.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from io import FileIO
 from pathlib import Path
@@ -20,6 +22,7 @@ from typing import Any, Self
 
 from hybrid_search.backends.types import Position
 from hybrid_search.errors import UsageError
+from hybrid_search.observability.escapes import defuse_cell
 from hybrid_search.private_files import (
     append_to_file,
     create_file,
@@ -27,8 +30,51 @@ from hybrid_search.private_files import (
     replace_file,
     write_all,
 )
-from hybrid_search.topics.match_formats import ENCODERS
+from hybrid_search.topics.file_errors import explain_failure
+from hybrid_search.topics.match import Match, to_row
 from hybrid_search.topics.types import MinedBlock, UnlikelySpans
+
+
+def to_jsonl(matches: Sequence[Match]) -> bytes:
+    """Return one JSON object a line."""
+    lines = (json.dumps(match.to_dict(), ensure_ascii=False) + "\n" for match in matches)
+    return "".join(lines).encode("utf-8", "surrogatepass")
+
+
+def to_csv(matches: Sequence[Match]) -> bytes:
+    """Return one row a line, without the header; formulas are defused."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerows(map(defuse_cell, to_row(match).values()) for match in matches)
+    return buffer.getvalue().encode()
+
+
+ENCODERS: dict[str, tuple[bytes, Callable[[Sequence[Match]], bytes]]] = {
+    "jsonl": (b"", to_jsonl),
+    "csv": (f"{','.join(Match.__slots__)}\n".encode(), to_csv),
+    "parquet": (b"", to_jsonl),
+}
+"""The header and the rows of each format, as they are written while a run lasts.
+
+A Parquet file cannot be continued after a kill: it is made from JSON lines at the end.
+"""
+
+
+def check_format(name: str, out: Path | None) -> None:
+    """Check that matches can be written in a format to a file, or to standard output.
+
+    MissingExtraError is raised if it needs a library that is not installed.
+
+    Raises:
+        UsageError: If the format is unknown, or needs a file.
+    """
+    if name not in ENCODERS:
+        raise UsageError(f"format is {name!r}: it must be {', '.join(ENCODERS)}")
+    if name == "parquet":
+        if out is None:
+            raise UsageError("format is 'parquet', which needs a file: add --out FILE")
+        from hybrid_search.topics import match_parquet  # noqa: F401 (raises MissingExtraError)
+
 
 CHECKPOINT_SECONDS = 1.0
 """Between two writes of the checkpoint, at least: each waits for the disk."""
@@ -98,33 +144,31 @@ class MatchFile:
         self.start = self.progress = self._read_checkpoint() or Progress()
         self._file = self._open()
 
-    def write(self, block: MinedBlock) -> None:
+    def write(self, block: MinedBlock) -> Progress:
         """Append the matches of a block, and from time to time write the checkpoint."""
         _, encode_rows = ENCODERS[self._format]
         data = encode_rows(block.matches)
-        with self._translate_errors():
+        with self._explain_failure():
             write_all(self._file, data)
         self.progress = self.progress.add(block, self.start, len(data))
         if time.monotonic() - self._written_at >= CHECKPOINT_SECONDS:
             self._write_checkpoint()
             self._written_at = time.monotonic()
+        return self.progress
 
     def finish(self) -> None:
         """Complete the file, and remove the checkpoint."""
-        with self._translate_errors():
+        with self._explain_failure():
             flush_to_disk(self._file)
             if self._format == "parquet":
-                self._write_parquet()
+                from hybrid_search.topics.match_parquet import write_parquet
+
+                unfinished = self._path.with_name(f"{self._path.name}.new")
+                os.close(create_file(unfinished))
+                write_parquet(self._rows, unfinished)
+                unfinished.replace(self._path)
+                self._rows.unlink()
             self._checkpoint.unlink(missing_ok=True)
-
-    def _write_parquet(self) -> None:
-        from hybrid_search.topics.match_parquet import write_parquet
-
-        unfinished = self._path.with_name(f"{self._path.name}.new")
-        os.close(create_file(unfinished))
-        write_parquet(self._rows, unfinished)
-        unfinished.replace(self._path)
-        self._rows.unlink()
 
     def __enter__(self) -> Self:
         return self
@@ -133,15 +177,14 @@ class MatchFile:
         self._file.close()
 
     def _open(self) -> FileIO:
-        write_header, _ = ENCODERS[self._format]
-        with self._translate_errors():
+        header, _ = ENCODERS[self._format]
+        with self._explain_failure():
             if self.start.size:
                 file = FileIO(append_to_file(self._rows), "ab")
                 file.truncate(self.start.size)
                 return file
             self._checkpoint.unlink(missing_ok=True)
             file = FileIO(create_file(self._rows), "wb")
-            header = write_header()
             write_all(file, header)
             self.progress = Progress(size=len(header))
             return file
@@ -163,16 +206,12 @@ class MatchFile:
 
     def _write_checkpoint(self) -> None:
         state: dict[str, Any] = {"run": self._run_key, "progress": asdict(self.progress)}
-        with self._translate_errors():
+        with self._explain_failure():
             flush_to_disk(self._file)
             replace_file(self._checkpoint, json.dumps(state).encode())
 
-    @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise UsageError(
-                f"matches cannot be written to {self._path} ({error.strerror}): free space, or "
-                "name another file with --out, and run the same command again"
-            ) from error
+    def _explain_failure(self) -> AbstractContextManager[None]:
+        return explain_failure(
+            f"matches cannot be written to {self._path}",
+            "free space, or name another file with --out, and run the same command again",
+        )

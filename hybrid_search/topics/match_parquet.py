@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hybrid_search.errors import MissingExtraError
 from hybrid_search.system import install_command
-from hybrid_search.topics.match import Match, flatten, read_rows
+from hybrid_search.topics.match import Match, read_matches, to_row
 
 try:
     import pyarrow as pa
@@ -21,35 +21,22 @@ except ModuleNotFoundError as missing:
 BATCH_ROWS = 10_000
 """Rows of a Parquet file that are in memory at once."""
 
-SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("phrase", pa.string()),
-        ("id", pa.string()),
-        ("turn", pa.int32()),
-        ("speaker", pa.string()),
-        ("start", pa.int32()),
-        ("end", pa.int32()),
-        ("text", pa.string()),
-        ("cosine", pa.float64()),
-        ("probability", pa.float64()),
-        ("start_ms", pa.int64()),
-        ("end_ms", pa.int64()),
-        ("metadata", pa.string()),
-        ("model", pa.string()),
-        ("times", pa.string()),
-    ]
-)
+_NUMBERS = {
+    **dict.fromkeys(("turn", "start", "end"), pa.int32()),
+    **dict.fromkeys(("cosine", "probability"), pa.float64()),
+    **dict.fromkeys(("start_ms", "end_ms"), pa.int64()),
+}
+SCHEMA = pa.schema([(name, _NUMBERS.get(name, pa.string())) for name in Match.__slots__])
 
 
 def build_table(matches: Iterable[Match]) -> pa.Table:
     """Return the table of some matches, with the columns of a Parquet file."""
-    return pa.Table.from_pylist(list(flatten(matches)), schema=SCHEMA)
+    return pa.Table.from_pylist(list(map(to_row, matches)), schema=SCHEMA)
 
 
 def write_parquet(rows_file: Path, path: Path) -> None:
     """Write the matches in a file of JSON lines to a Parquet file, some of them at a time."""
-    rows = read_rows(rows_file)
+    matches = read_matches(rows_file)
     with ParquetWriter(path, SCHEMA) as writer:
-        while batch := list(islice(rows, BATCH_ROWS)):
-            writer.write_table(pa.Table.from_pylist(batch, schema=SCHEMA))
+        while batch := list(islice(matches, BATCH_ROWS)):
+            writer.write_table(build_table(batch))

@@ -11,15 +11,11 @@ from typing import Any
 
 from hybrid_search.backends.server.match_index import MatchIndex
 from hybrid_search.search.hit import DocumentView
-from hybrid_search.text.dates import parse_date
 from hybrid_search.text.filters import leaves
-from hybrid_search.text.values import FORMS
+from hybrid_search.text.values import FORMS, parse_date
 from hybrid_search.topics.match import Match, read_matches
 from hybrid_search.topics.report.counts import find_date_field
 from hybrid_search.topics.surroundings import Surroundings, read_sentence
-
-MARKS = ("«", "»")
-"""The marks around the words in ``marked``, which every product shows as text."""
 
 BATCH_DOCUMENTS = 50
 """Documents that are read together, for the sentences of their matches."""
@@ -38,17 +34,13 @@ def upload_matches(
     read_documents: ReadDocuments,
     date_field: str | None = None,
 ) -> tuple[int, int]:
-    """Replace the matches of some topics by those in a file.
+    """Replace the matches of some topics by those in a file of all of them, in JSON lines.
 
-    Args:
-        sink: The index of matches.
-        matches_file: All matches of these topics, in JSON lines.
-        topics: The names of all topics; the earlier matches of each are removed.
-        read_documents: Returns the existing documents among some ids, by id.
-        date_field: The field with the time of a call; None for the first whose values are dates.
+    `read_documents` returns the existing documents among some ids, by id, and `date_field` has the
+    time of a call; None for the first whose values are dates.
 
     Returns:
-        How many were written, and how many of earlier runs were removed.
+        How many matches were written, and how many of earlier runs were removed.
     """
     run = secrets.token_hex(8)
     date_field = date_field or find_date_field(read_matches(matches_file))
@@ -78,12 +70,11 @@ def _build_document(match: Match, around: Surroundings, date_field: str | None) 
     days = [parse_date(value) for name, _, value in leaves(match.metadata) if name == date_field]
     if days and days[0]:
         values["time"] = str(days[0])
-    before, after = MARKS
     return {
         **values,
         "labels": list_labels(match.metadata),
         "sentence": str(around),
-        "marked": f"{around.before}{before}{around.text}{after}{around.after}",
+        "marked": f"{around.before}«{around.text}»{around.after}",
     }
 
 

@@ -17,8 +17,7 @@ from hybrid_search.search.calibration import (
     LoadCalibration,
     find_mention_map,
 )
-from hybrid_search.topics.topic import Topic
-from hybrid_search.topics.topics import Topics
+from hybrid_search.topics.topics import Topic, Topics
 from hybrid_search.topics.tuning import Tuning, read_tuning
 
 _log = logging.getLogger(__name__)
@@ -116,16 +115,9 @@ def choose_maps(
     has_prior: bool,
     has_feedback: bool = False,
 ) -> MentionMaps:
-    """Return the maps of topics.
+    """Return the maps of topics, as `find_mention_map` has one for those that were not tuned.
 
     A tuning of another model is not used, nor any with feedback; a warning says so.
-
-    Args:
-        topics: The topics, with the file of their tuning if they were read from a file.
-        spec: The spec of the index.
-        load_calibration: Returns the maps of the model.
-        has_prior: Whether scores include a prior, as in the measured map.
-        has_feedback: Whether the phrases are moved by feedback, which no tuning knows.
     """
     path = topics.tuning_file
     tuning = _read_tuning(path, spec.fingerprint) if path else None
@@ -158,11 +150,6 @@ def find_query_map(
     """Return the map of the topic with exactly these phrases, else the map of all other topics.
 
     A tuning of another model is not used, and a warning says so.
-
-    Args:
-        tuning_file: The file that `hybrid-search tune` wrote.
-        fingerprint: The model of the index.
-        phrases: The phrases of a query.
     """
     tuning = _read_tuning(tuning_file, fingerprint)
     tuned = tuning.find_phrases_map(phrases) if tuning else None

@@ -19,16 +19,12 @@ LARGEST_OFFSET = 2**31
 def choose_mentions(
     candidates: Candidates, matrix: TopicMatrix
 ) -> tuple[list[Mention], list[Mention]]:
-    """List the mentions among the candidates, in the order of documents, places and topics.
+    """Return the mentions among the candidates, in the order of documents, places and topics.
 
     A clause whose best span is nearest to a phrase under `not` has no mention.
 
-    Args:
-        candidates: All candidates of some whole documents.
-        matrix: The topics.
-
-    Returns:
-        The mentions, and the spans that would be mentions with lower thresholds.
+    `candidates` are all of some whole documents. The second list has the spans that would be
+    mentions with lower thresholds.
     """
     best = candidates.select(choose_rows(candidates))
     meant = best.select(matrix.is_meant[best.phrases])
@@ -55,11 +51,7 @@ def choose_rows(candidates: Candidates) -> Integers:
     They are in the order of documents, places and topics. Of equally good ones the first in the
     document wins, then the shortest.
 
-    Args:
-        candidates: All candidates of some whole documents.
-
-    Returns:
-        The numbers of the rows.
+    `candidates` are all of some whole documents.
     """
     chains = _find_chains(candidates)
     order = np.lexsort((candidates.ends, candidates.starts, -candidates.scores, chains))

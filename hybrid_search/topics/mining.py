@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -21,6 +22,7 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Position, ScannedPassage
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.errors import UsageError, show_value
+from hybrid_search.ingest.executors import LOCAL
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.search.calibration import COSINE, SCORE, LoadCalibration
 from hybrid_search.search.no_hits import describe_empty_index
@@ -29,16 +31,15 @@ from hybrid_search.search.span_content import parse_layout, read_turns
 from hybrid_search.text.filters import Condition, compile_where
 from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.word_codes import UNREADABLE
-from hybrid_search.topics.blocks import ScoreBlocks, read_blocks, score_in_threads
+from hybrid_search.topics.blocks import read_blocks, score_blocks
 from hybrid_search.topics.match import Match
 from hybrid_search.topics.match_builder import MatchBuilder
 from hybrid_search.topics.mention_calibration import MentionMaps, choose_maps
 from hybrid_search.topics.mention_choice import choose_mentions
 from hybrid_search.topics.missed_mentions import LEAST_PROBABILITY, count_log_odds
-from hybrid_search.topics.phrase_feedback import add_feedback_to_topics
-from hybrid_search.topics.topic import Topic
-from hybrid_search.topics.topic_matrix import TopicMatrix, build_matrix
-from hybrid_search.topics.topics import Topics
+from hybrid_search.topics.span_scores import find_candidates
+from hybrid_search.topics.topic_matrix import TopicMatrix, add_feedback_to_topics, build_matrix
+from hybrid_search.topics.topics import Topic, Topics
 from hybrid_search.topics.types import Candidates, Mention, MinedBlock, ScannedBlock, UnlikelySpans
 
 _log = logging.getLogger(__name__)
@@ -55,29 +56,18 @@ def mine(
     index: str,
     after: Position = None,
     shard: Shard = ALL_DOCUMENTS,
-    score: ScoreBlocks = score_in_threads,
     feedback: int = 0,
     written_since: datetime | None = None,
+    engine: str = LOCAL,
+    workers: int | None = None,
     *,
     count_unlikely: bool = False,
 ) -> Iterator[MinedBlock]:
     """Yield the matches of all topics in an index, block by block.
 
-    Args:
-        backend: The store that holds the index.
-        encoder: The full encoder of the model; it is truncated to the dimension of the index.
-        load_calibration: Returns the map from scores to probabilities.
-        topics: What to look for.
-        index: The index.
-        after: The position of a block that an earlier run yielded; this run goes on behind it.
-        shard: Only the documents of this shard are looked at.
-        score: Where the spans are scored.
-        feedback: Phrases are moved to the best spans of so many documents; 0 for as they are.
-        written_since: Only documents that were written then or later are looked at.
-        count_unlikely: Count what is below the thresholds too, to estimate what is missed.
-
-    Errors of the stages pass through: IndexMissingError, ModelError for an index of another model,
-    UsageError for an unknown field or a phrase without a word, or if the store has no times.
+    `Client.mine_blocks` has the parameters. Errors of the stages pass through: IndexMissingError,
+    ModelError for an index of another model, UsageError for an unknown field or a phrase without a
+    word, or if the store has no times.
     """
     spec, fields = backend.read_head(index)
     encoder = match_encoder_to_index(encoder, index, spec)
@@ -94,17 +84,23 @@ def mine(
     builder = MatchBuilder(backend, index, matrix, conditions, spec.fingerprint)
     blocks = read_blocks(backend.scan_codes(index, after, written_since), shard)
     assembly = _Assembly(matrix, maps, builder, after)
-    for block, (candidates, damaged) in score(blocks, matrix, prior):
+    score = partial(find_candidates, matrix=matrix, prior=prior)
+    for block, (candidates, damaged) in score_blocks(blocks, score, engine, workers):
         yield assembly.add(block, candidates, damaged)
     yield assembly.finish()
     if not assembly.passages and (after, written_since, shard) == (None, None, ALL_DOCUMENTS):
         _log.warning("%s", describe_empty_index(index))
     _warn_of_speakers(topics, builder)
-    if assembly.damaged:
+    warn_of_damage(assembly.damaged, index)
+
+
+def warn_of_damage(passages: int, index: str) -> None:
+    """Warn that so many passages of a scan were left out, if any."""
+    if passages:
         _log.warning(
             "%d passages were left out, because what is stored of them is damaged. To mend this: "
             "hybrid-search verify --index %s --repair",
-            assembly.damaged,
+            passages,
             index,
         )
 
@@ -149,7 +145,8 @@ def _compile_conditions(topic: Topic, fields: Mapping[str, str]) -> Sequence[Con
 class _Assembly:
     """Collects the candidates of each document until all its passages are scored.
 
-    `position` is that of the last passage of the last document that is done.
+    `position` is that of the last passage of the last document that is done; `passages` is how many
+    were looked at so far.
     """
 
     matrix: TopicMatrix
@@ -157,29 +154,26 @@ class _Assembly:
     builder: MatchBuilder
     position: Position
     _generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    passages: int = 0
     _waiting: Candidates = field(default_factory=Candidates.empty)
-    _passages: dict[int, ScannedPassage] = field(default_factory=dict)
+    _kept: dict[int, ScannedPassage] = field(default_factory=dict)
     _last: ScannedPassage | None = None
     _documents: int = 0
-    _passage_count: int = 0
-    _damaged: int = 0
-
-    @property
-    def passages(self) -> int:
-        """How many passages were looked at so far."""
-        return self._passage_count
+    _unreadable: int = 0
 
     @property
     def damaged(self) -> int:
         """How many passages were left out so far."""
-        return self._damaged + len(self.builder.damaged)
+        return self._unreadable + len(self.builder.damaged)
 
     def add(self, block: ScannedBlock, candidates: Candidates, damaged: int) -> MinedBlock:
         """Take the candidates of a block, and return the matches of the documents that are done."""
         open_document = int(block.documents[-1])
-        self._damaged += damaged
-        self._passage_count += len(block.passages)
-        self._keep_passages(block, candidates)
+        self._unreadable += damaged
+        self.passages += len(block.passages)
+        for number in np.unique(candidates.passages).tolist():  # without their codes
+            passage = block.passages[number - block.first_passage]
+            self._kept[number] = replace(passage, tokens=UNREADABLE)
         waiting = Candidates.concatenate([self._waiting, candidates])
         is_open = waiting.documents == open_document
         self._waiting = waiting.select(is_open)
@@ -197,26 +191,16 @@ class _Assembly:
             self.position = self._last.position
         return self._build_block(waiting, self._documents + (self._last is not None))
 
-    def _keep_passages(self, block: ScannedBlock, candidates: Candidates) -> None:
-        """Remember the passages that have candidates, without their codes."""
-        for number in np.unique(candidates.passages).tolist():
-            passage = block.passages[number - block.first_passage]
-            self._passages[number] = replace(passage, tokens=UNREADABLE)
-
     def _build_block(self, done: Candidates, documents: int) -> MinedBlock:
         mentions, unlikely = choose_mentions(done, self.matrix)
         sample = self._sample_conditional(unlikely)
-        built = self.builder.build([*mentions, *sample], self._passages)
-        matches = list(filter(None, built[: len(mentions)]))
+        built = self.builder.build([*mentions, *sample], self._kept)
         counts = self._count_unlikely(unlikely, sample, built[len(mentions) :])
-        waiting = set(self._waiting.passages.tolist())
-        self._passages = {
-            number: passage for number, passage in self._passages.items() if number in waiting
-        }
+        self._kept = {number: self._kept[number] for number in set(self._waiting.passages.tolist())}
         return MinedBlock(
-            matches,
+            list(filter(None, built[: len(mentions)])),
             documents,
-            self._passage_count,
+            self.passages,
             self.damaged,
             self.position,
             counts,
@@ -243,15 +227,16 @@ class _Assembly:
         matches: Sequence[Match | None],
     ) -> dict[str, UnlikelySpans]:
         """Return the counts of each topic; `matches` are those of the sample."""
-        counts: dict[str, UnlikelySpans] = {}
-        numbers = np.array([mention.topic for mention in unlikely], dtype=np.int64)
-        probabilities = np.array([mention.probability for mention in unlikely])
         checked = Counter(mention.topic for mention in sample)
         held = Counter(
             mention.topic for mention, match in zip(sample, matches, strict=True) if match
         )
-        for number in np.unique(numbers).tolist():
-            by_log_odds = count_log_odds(probabilities[numbers == number])
+        probabilities: dict[int, list[float]] = {}
+        for mention in unlikely:
+            probabilities.setdefault(mention.topic, []).append(mention.probability)
+        counts: dict[str, UnlikelySpans] = {}
+        for number, row in sorted(probabilities.items()):
+            by_log_odds = count_log_odds(np.array(row))
             name = self.matrix.topics[number].name
             counts[name] = UnlikelySpans(by_log_odds, checked[number], held[number])
         return counts

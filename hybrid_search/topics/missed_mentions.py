@@ -56,11 +56,9 @@ def count_log_odds(probabilities: Scores) -> dict[int, int]:
 
 
 def estimate_missed(spans: UnlikelySpans, used_map: MentionMap) -> MissedMentions | None:
-    """Return how many of these spans are probably mentions; None if the map is only a rough one.
+    """Return how many of the spans below a topic's threshold are probably mentions.
 
-    Args:
-        spans: The spans below a topic's threshold.
-        used_map: The map that gave them their probabilities.
+    None if the map that gave them their probabilities is only a rough one.
     """
     if not used_map.is_known:
         return None

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hybrid_search.backends.types import Position
-from hybrid_search.topics.match_file import MatchFile, Progress
-from hybrid_search.topics.match_formats import ENCODERS
+from hybrid_search.topics.match_file import ENCODERS, MatchFile, Progress
 from hybrid_search.topics.mention_calibration import MentionMaps
 from hybrid_search.topics.missed_mentions import MissedMentions, estimate_missed
 from hybrid_search.topics.topics import Topics
@@ -41,19 +40,20 @@ class MiningSummary:
 
     def estimate_missed(self) -> dict[str, MissedMentions | None]:
         """Return how many mentions of each topic are missed; None where that is not known."""
-        unlikely = self.progress.unlikely
+        if self.maps is None:
+            return {topic.name: None for topic in self.topics}
+        find_map, unlikely = self.maps.find, self.progress.unlikely
         return {
-            topic.name: estimate_missed(
-                unlikely.get(topic.name, UnlikelySpans()), self.maps.find(topic)
-            )
-            if self.maps
-            else None
+            topic.name: estimate_missed(unlikely.get(topic.name, UnlikelySpans()), find_map(topic))
             for topic in self.topics
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts as a JSON object; a topic without a match has 0."""
-        matches = self.progress.matches
+        """Return the counts, what is missed and the origin of probabilities, as a JSON object.
+
+        A topic without a match has 0.
+        """
+        matches, missed = self.progress.matches, self.estimate_missed()
         return {
             "documents": self.progress.documents,
             "passages": self.progress.passages,
@@ -62,13 +62,6 @@ class MiningSummary:
             "topics": {topic.name: matches.get(topic.name, 0) for topic in self.topics},
             "resumed": self.resumed,
             "seconds": round(self.seconds, 3),
-        }
-
-    def to_full_dict(self) -> dict[str, Any]:
-        """Return the counts, the estimate of missed mentions and the origin of probabilities."""
-        missed = self.estimate_missed()
-        return {
-            **self.to_dict(),
             "missed": {name: estimate and estimate.to_dict() for name, estimate in missed.items()},
             "probabilities": self.maps.to_dict(self.topics) if self.maps else None,
         }
@@ -104,16 +97,10 @@ def write_file(
     open_blocks: OpenBlocks, file: MatchFile, topics: Topics, report: ReportMining
 ) -> MiningSummary:
     """Mine into a file, behind what it already holds, and return what was done."""
-    summary = MiningSummary(file.progress, file.start.documents, 0.0, topics)
-    started_at = time.monotonic()
-    for block in open_blocks(file.start.position):
-        file.write(block)
-        seconds = time.monotonic() - started_at
-        resumed = file.start.documents
-        summary = MiningSummary(file.progress, resumed, seconds, topics, block.maps)
-        report(summary)
+    blocks = open_blocks(file.start.position)
+    summary = _write(blocks, file.write, file.start, topics, report)
     file.finish()
-    return replace(summary, seconds=time.monotonic() - started_at)
+    return summary
 
 
 def write_stream(
@@ -124,15 +111,31 @@ def write_stream(
     report: ReportMining,
 ) -> MiningSummary:
     """Mine into a stream, from the beginning, and return what was done."""
-    started_at = time.monotonic()
-    write_header, encode_rows = ENCODERS[format_name]
-    write(write_header())
+    header, encode_rows = ENCODERS[format_name]
+    write(header)
     progress = start = Progress()
-    summary = MiningSummary(progress, 0, 0.0, topics)
-    for block in open_blocks(None):
+
+    def write_block(block: MinedBlock) -> Progress:
+        nonlocal progress
         data = encode_rows(block.matches)
         write(data)
         progress = progress.add(block, start, len(data))
-        summary = MiningSummary(progress, 0, time.monotonic() - started_at, topics, block.maps)
+        return progress
+
+    return _write(open_blocks(None), write_block, start, topics, report)
+
+
+def _write(
+    blocks: Iterator[MinedBlock],
+    write: Callable[[MinedBlock], Progress],
+    start: Progress,
+    topics: Topics,
+    report: ReportMining,
+) -> MiningSummary:
+    started_at = time.monotonic()
+    summary = MiningSummary(start, start.documents, 0.0, topics)
+    for block in blocks:
+        progress, seconds = write(block), time.monotonic() - started_at
+        summary = MiningSummary(progress, start.documents, seconds, topics, block.maps)
         report(summary)
     return replace(summary, seconds=time.monotonic() - started_at)

@@ -17,6 +17,7 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Position
 from hybrid_search.errors import UsageError
 from hybrid_search.private_files import replace_file
+from hybrid_search.topics.file_errors import explain_failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +55,19 @@ def find_start(since: str | None, mark: RunMark | None, index: str) -> Start:
     if since is None:
         return None, None
     time = None if Path(since).exists() else parse_time(since)
-    if mark is None:
-        if time is None:
-            raise UsageError(
-                f"--since {since} is not a time in ISO 8601, by which a server finds which "
-                "documents are new: give the time at which the earlier run began, as "
-                "2026-01-31T09:00"
-            )
-        return None, time
-    if time:
+    if mark and time:
         raise UsageError(
             f"--since {since} is a time, and only a server knows when documents were written: "
             "give the --out of an earlier run on this index"
         )
-    return read_position(Path(since), mark, index), None
+    if mark:
+        return _read_position(Path(since), mark, index), None
+    if time is None:
+        raise UsageError(
+            f"--since {since} is not a time in ISO 8601, by which a server finds which documents "
+            "are new: give the time at which the earlier run began, as 2026-01-31T09:00"
+        )
+    return None, time
 
 
 def parse_time(text: str) -> datetime | None:
@@ -91,29 +91,14 @@ def begin_mark(backend: Backend, index: str, topics: str) -> RunMark | None:
 
 
 def write_mark(matches_file: Path, mark: RunMark) -> None:
-    """Write the mark of a run that is complete, in place of an earlier one.
-
-    Raises:
-        UsageError: If it cannot be written.
-    """
+    """Write the mark of a complete run in place of an earlier one; UsageError if that fails."""
     path = mark_path(matches_file)
-    try:
+    with explain_failure(f"{path} cannot be written", "free space"):
         replace_file(path, json.dumps(asdict(mark)).encode() + b"\n")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written ({error.strerror}): free space") from error
 
 
-def read_position(matches_file: Path, mark: RunMark, index: str) -> Position:
-    """Return the position behind which documents are new since an earlier run.
-
-    Args:
-        matches_file: The file of matches that the earlier run wrote.
-        mark: That of this run, which begins.
-        index: The index.
-
-    Raises:
-        UsageError: If that cannot be told: there is no mark, or the index or the topics are others.
-    """
+def _read_position(matches_file: Path, mark: RunMark, index: str) -> Position:
+    """Return the position behind which documents are new since the run that wrote a file."""
     earlier = _read_mark(mark_path(matches_file))
     is_older = mark.commits < earlier.commits
     if mark.index_identity != earlier.index_identity or is_older:

@@ -8,8 +8,7 @@ cosines only those that are large enough are ever stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -17,37 +16,19 @@ from hybrid_search.text import spans, word_vectors
 from hybrid_search.text.codebook import turn
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
-from hybrid_search.topics.joined_passages import JoinedPassages, join_passages
+from hybrid_search.topics.blocks import JoinedPassages, join_passages
 from hybrid_search.topics.topic_matrix import TopicMatrix
 from hybrid_search.topics.types import Candidates, Integers, ScannedBlock
+
+TILE_COLUMNS = 32
+"""Phrases that are scored together: the numbers of 64 passages then stay in a core's cache."""
 
 WordSums = tuple[Floats, Floats]
 """Running sums before and after each word, each float32 ``[words, phrases]``."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _NearSpans:
-    """The pairs of span and column whose score reaches the limit, each array ``[n]``."""
-
-    spans: Integers
-    columns: Integers
-    cosines: Floats
-
-    def select(self, rows: Integers) -> _NearSpans:
-        return _NearSpans(self.spans[rows], self.columns[rows], self.cosines[rows])
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[_NearSpans]) -> _NearSpans:
-        return cls(
-            np.concatenate([part.spans for part in parts]),
-            np.concatenate([part.columns for part in parts]),
-            np.concatenate([part.cosines for part in parts]),
-        )
-
-    @classmethod
-    def empty(cls) -> _NearSpans:
-        numbers = np.zeros(0, dtype=np.int64)
-        return cls(numbers, numbers, np.zeros(0, dtype=np.float32))
+Near = tuple[Integers, Integers, Floats]
+"""The pairs of span and column whose score reaches the limit, and their cosines, each ``[n]``."""
 
 
 def find_candidates(
@@ -56,9 +37,7 @@ def find_candidates(
     """Return the spans of a block that are near enough to a topic, exactly.
 
     A span is judged by the phrase of the topic that is nearest, which may be one that is not meant.
-
-    Returns:
-        The candidates, and the number of passages that were left out: their codes are damaged.
+    The second is the number of passages that were left out: their codes are damaged.
     """
     joined, damaged = join_passages(block, matrix.vectors.shape[1], prior)
     if joined is None:
@@ -67,16 +46,19 @@ def find_candidates(
     return _build_candidates(block, joined, matrix, near), damaged
 
 
-def _find_near_spans(joined: JoinedPassages, matrix: TopicMatrix) -> _NearSpans:
+def _find_near_spans(joined: JoinedPassages, matrix: TopicMatrix) -> Near:
     """Return the pairs of span and phrase whose score is one that is looked at."""
     vectors = word_vectors.decode_turned(joined.tokens)
     limits = matrix.scanned_limits[matrix.owners]
-    parts = [_NearSpans.empty()]
-    for tile in matrix.tiles():
+    none = np.zeros(0, dtype=np.int64)
+    parts: list[Near] = [(none, none, np.zeros(0, dtype=np.float32))]
+    for start in range(0, len(matrix.phrases), TILE_COLUMNS):
+        tile = slice(start, start + TILE_COLUMNS)
         sums = _sum_products(joined, vectors, matrix.vectors[tile])
-        near_spans = _compare(joined, sums, limits[tile])
-        parts.extend(replace(near, columns=near.columns + tile.start) for near in near_spans)
-    return _NearSpans.concatenate(parts)
+        for numbers, columns, cosines in _compare(joined, sums, limits[tile]):
+            parts.append((numbers, columns + start, cosines))
+    numbers, columns, cosines = map(np.concatenate, zip(*parts, strict=True))
+    return numbers, columns, cosines
 
 
 def _sum_products(joined: JoinedPassages, vectors: Floats, phrases: Floats) -> WordSums:
@@ -97,7 +79,7 @@ def _sum_products(joined: JoinedPassages, vectors: Floats, phrases: Floats) -> W
     return before.astype(np.float32), after.astype(np.float32)
 
 
-def _compare(joined: JoinedPassages, sums: WordSums, limits: Floats) -> Iterator[_NearSpans]:
+def _compare(joined: JoinedPassages, sums: WordSums, limits: Floats) -> Iterator[Near]:
     """Yield the near spans of each number of words, with columns counted from the first phrase."""
     before, after = sums
     counts, inverse_norms = joined.tokens.counts, word_vectors.inverse_norms(joined.tokens)
@@ -113,36 +95,37 @@ def _compare(joined: JoinedPassages, sums: WordSums, limits: Floats) -> Iterator
         np.clip(cosines, -1.0, 1.0, out=cosines)
         scores = cosines if joined.priors is None else cosines + joined.priors[numbers, None]
         rows, columns = np.nonzero(scores >= limits)
-        yield _NearSpans(numbers[rows], columns, cosines[rows, columns])
+        yield numbers[rows], columns, cosines[rows, columns]
 
 
-def _choose_nearest_phrases(near: _NearSpans, matrix: TopicMatrix) -> _NearSpans:
+def _choose_nearest_phrases(near: Near, matrix: TopicMatrix) -> Near:
     """Return one pair for each span and topic: that with the largest cosine.
 
     Of equal ones a phrase that is meant wins, then the first.
     """
-    topics = matrix.owners[near.columns]
-    is_not_meant = ~matrix.is_meant[near.columns]
-    order = np.lexsort((near.columns, is_not_meant, -near.cosines, near.spans, topics))
-    spans_in_order, topics_in_order = near.spans[order], topics[order]
+    numbers, columns, cosines = near
+    topics = matrix.owners[columns]
+    order = np.lexsort((columns, ~matrix.is_meant[columns], -cosines, numbers, topics))
     is_first = np.ones(len(order), dtype=bool)
-    is_first[1:] = np.diff(spans_in_order).astype(bool) | np.diff(topics_in_order).astype(bool)
-    return near.select(order[is_first])
+    is_first[1:] = (np.diff(numbers[order]) != 0) | (np.diff(topics[order]) != 0)
+    chosen = order[is_first]
+    return numbers[chosen], columns[chosen], cosines[chosen]
 
 
 def _build_candidates(
-    block: ScannedBlock, joined: JoinedPassages, matrix: TopicMatrix, near: _NearSpans
+    block: ScannedBlock, joined: JoinedPassages, matrix: TopicMatrix, near: Near
 ) -> Candidates:
-    first_words, last_words = spans.bounds(joined.tokens.counts)
-    first, last = first_words[near.spans], last_words[near.spans]
+    numbers, columns, cosines = near
+    first, last = (words[numbers] for words in spans.bounds(joined.tokens.counts))
     owners = joined.owners[first]
-    scores = near.cosines if joined.priors is None else near.cosines + joined.priors[near.spans]
+    documents, passages = block.documents[owners], block.first_passage + owners
+    scores = cosines if joined.priors is None else cosines + joined.priors[numbers]
     return Candidates(
-        block.documents[owners],
-        block.first_passage + owners,
-        matrix.owners[near.columns],
-        near.columns,
-        near.cosines,
+        documents,
+        passages,
+        matrix.owners[columns],
+        columns,
+        cosines,
         scores,
         joined.starts[first],
         joined.ends[last],

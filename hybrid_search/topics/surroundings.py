@@ -36,11 +36,21 @@ def read_turn(view: DocumentView, match: Match) -> Surroundings:
 
     If the document has changed since, only the words are returned.
     """
-    if view.text[match.start : match.end] != match.text:
-        return Surroundings("", match.text, "")
-    start, end = _find_turn(view, match)
-    before, after = view.text[start : match.start], view.text[match.end : end]
-    return _cut(before, match.text, after, TURN_CHARACTERS)
+    before, after = _read_around(view, match)
+    return Surroundings(
+        _cut_before(before, TURN_CHARACTERS), match.text, _cut_after(after, TURN_CHARACTERS)
+    )
+
+
+def read_sentence(view: DocumentView, match: Match) -> Surroundings:
+    """Return the sentence around a match, in its turn; both ends are cut if they are long."""
+    before, after = _read_around(view, match)
+    before = _SENTENCE_END.split(before)[-1]
+    first_end = _SENTENCE_END.search(after)
+    after = after[: first_end.start()] if first_end else after
+    return Surroundings(
+        _cut_before(before, SENTENCE_CHARACTERS), match.text, _cut_after(after, SENTENCE_CHARACTERS)
+    )
 
 
 def read_neighbours(view: DocumentView, match: Match) -> tuple[str, str]:
@@ -50,43 +60,32 @@ def read_neighbours(view: DocumentView, match: Match) -> tuple[str, str]:
     """
     if view.text[match.start : match.end] != match.text:
         return "", ""
-    before = [turn for turn in view.turns if turn.end <= match.start]
-    after = [turn for turn in view.turns if turn.start >= match.end]
-    texts = []
-    for turn, is_before in ((before[-1:], True), (after[:1], False)):
-        words = "".join(view.text[place.start : place.end] for place in turn)
-        cut = (
-            _cut(words, "", "", NEIGHBOUR_CHARACTERS)
-            if is_before
-            else _cut("", "", words, NEIGHBOUR_CHARACTERS)
-        )
-        speaker = "".join(f"{place.speaker}: " for place in turn if place.speaker)
-        texts.append(f"{speaker}{cut}")
-    return texts[0], texts[1]
-
-
-def read_sentence(view: DocumentView, match: Match) -> Surroundings:
-    """Return the sentence around a match, in its turn; both ends are cut if they are long."""
-    if view.text[match.start : match.end] != match.text:
-        return Surroundings("", match.text, "")
-    start, end = _find_turn(view, match)
-    before, after = view.text[start : match.start], view.text[match.end : end]
-    before = _SENTENCE_END.split(before)[-1]
-    first_end = _SENTENCE_END.search(after)
-    after = after[: first_end.start()] if first_end else after
-    return _cut(before, match.text, after, SENTENCE_CHARACTERS)
-
-
-def _find_turn(view: DocumentView, match: Match) -> tuple[int, int]:
+    before, after = "", ""
     for turn in view.turns:
-        if turn.start <= match.start and match.end <= turn.end:
-            return turn.start, turn.end
-    return match.start, match.end
+        speaker = f"{turn.speaker}: " if turn.speaker else ""
+        words = view.text[turn.start : turn.end]
+        if turn.end <= match.start:
+            before = speaker + _cut_before(words, NEIGHBOUR_CHARACTERS)
+        elif turn.start >= match.end:
+            after = speaker + _cut_after(words, NEIGHBOUR_CHARACTERS)
+            break
+    return before, after
 
 
-def _cut(before: str, text: str, after: str, characters: int) -> Surroundings:
-    if len(before) > characters:
-        before = ELLIPSIS + before[-characters:].partition(" ")[2]
-    if len(after) > characters:
-        after = after[:characters].rpartition(" ")[0] + ELLIPSIS.strip()
-    return Surroundings(before, text, after)
+def _read_around(view: DocumentView, match: Match) -> tuple[str, str]:
+    """Return what stands in a match's turn before and after it; nothing if its words have gone."""
+    if view.text[match.start : match.end] == match.text:
+        for turn in view.turns:
+            if turn.start <= match.start and match.end <= turn.end:
+                return view.text[turn.start : match.start], view.text[match.end : turn.end]
+    return "", ""
+
+
+def _cut_before(text: str, characters: int) -> str:
+    is_long = len(text) > characters
+    return ELLIPSIS + text[-characters:].partition(" ")[2] if is_long else text
+
+
+def _cut_after(text: str, characters: int) -> str:
+    is_long = len(text) > characters
+    return text[:characters].rpartition(" ")[0] + ELLIPSIS.strip() if is_long else text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.search.phrase_vector import query_vectors
 from hybrid_search.text.types import Floats
-from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.topics import Topics
 
 
@@ -57,53 +56,31 @@ class TopicDistances:
 
 def measure_distances(encoder: Encoder, topics: Topics) -> list[TopicDistances]:
     """Return the distances of each topic. Raises UsageError for a phrase without a word."""
-    vectors = {topic.name: _encode(encoder, topic.phrases) for topic in topics}
-    return [
-        TopicDistances(
-            topic.name,
-            len(topic.phrases),
-            _find_furthest(topic, vectors[topic.name]),
-            _find_nearest_not(encoder, topic, vectors[topic.name]),
-            _find_nearest_other(topic, topics, vectors),
-        )
-        for topic in topics
-    ]
+    phrases = {topic.name: _encode(encoder, topic.name, topic.phrases) for topic in topics}
+    distances = []
+    for topic in topics:
+        own, not_meant = phrases[topic.name], _encode(encoder, topic.name, topic.not_phrases)
+        others = (_pair(own, other) for name, other in phrases.items() if name != topic.name)
+        nearest_other = max(others, key=lambda pair: pair.cosine, default=None)
+        furthest = _pair(own, own, np.argmin) if len(topic.phrases) > 1 else None
+        nearest_not = _pair(own, not_meant) if topic.not_phrases else None
+        row = TopicDistances(topic.name, len(topic.phrases), furthest, nearest_not, nearest_other)
+        distances.append(row)
+    return distances
 
 
-def _encode(encoder: Encoder, phrases: Sequence[str]) -> Floats:
-    return np.stack(query_vectors(encoder, phrases))
+Phrases = tuple[str, Sequence[str], Sequence[Floats]]
+"""Phrases of a topic, by its name, with their vectors."""
 
 
-def _find_furthest(topic: Topic, vectors: Floats) -> PhrasePair | None:
-    if len(topic.phrases) < 2:
-        return None
-    cosines = vectors @ vectors.T
-    first, second = divmod(int(cosines.argmin()), len(cosines))
-    phrases = topic.phrases
-    return PhrasePair(phrases[first], phrases[second], topic.name, float(cosines[first, second]))
+def _encode(encoder: Encoder, topic: str, phrases: Sequence[str]) -> Phrases:
+    return topic, phrases, query_vectors(encoder, phrases)
 
 
-def _find_nearest_not(encoder: Encoder, topic: Topic, vectors: Floats) -> PhrasePair | None:
-    if not topic.not_phrases:
-        return None
-    not_vectors = _encode(encoder, topic.not_phrases)
-    return _find_nearest(topic, vectors, topic.name, topic.not_phrases, not_vectors)
-
-
-def _find_nearest_other(
-    topic: Topic, topics: Topics, vectors: dict[str, Floats]
-) -> PhrasePair | None:
-    pairs = [
-        _find_nearest(topic, vectors[topic.name], other.name, other.phrases, vectors[other.name])
-        for other in topics
-        if other.name != topic.name
-    ]
-    return max(pairs, key=lambda pair: pair.cosine, default=None)
-
-
-def _find_nearest(
-    topic: Topic, vectors: Floats, name: str, phrases: Sequence[str], other_vectors: Floats
-) -> PhrasePair:
-    cosines = vectors @ other_vectors.T
-    first, second = divmod(int(cosines.argmax()), len(phrases))
-    return PhrasePair(topic.phrases[first], phrases[second], name, float(cosines[first, second]))
+def _pair(own: Phrases, other: Phrases, choose: Callable[[Floats], Any] = np.argmax) -> PhrasePair:
+    """Return the nearest pair of two topics' phrases, or what else `choose` takes."""
+    _, own_phrases, own_vectors = own
+    topic, phrases, vectors = other
+    cosines = np.stack(own_vectors) @ np.stack(vectors).T
+    first, second = divmod(int(choose(cosines)), len(phrases))
+    return PhrasePair(own_phrases[first], phrases[second], topic, float(cosines[first, second]))

@@ -27,10 +27,8 @@ from pydantic import (
 from hybrid_search import parameters
 from hybrid_search.errors import UsageError, show_value
 from hybrid_search.text.filters import check_where
-from hybrid_search.topics.topic import Topic
-
-MAX_FILE_BYTES = 4 * 1024 * 1024
-"""Bytes of a file of topics: 10,000 topics have fewer."""
+from hybrid_search.topics.file_errors import explain_failure
+from hybrid_search.topics.topics import Topic
 
 MAX_NAME = 200
 """Characters of a topic's name."""
@@ -71,17 +69,22 @@ def _list_speakers(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+DISTINCT = AfterValidator(lambda phrases: tuple(dict.fromkeys(phrases)))
 Phrase = Annotated[StrictStr, AfterValidator(_check_phrase)]
 Share = Annotated[float, Field(gt=0, lt=1, strict=True)]
 
 
 class _Topic(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    """The attributes of `Topic`, by the keys of a file."""
+
+    model_config = ConfigDict(extra="forbid", validate_default=True)
 
     name: Annotated[StrictStr, AfterValidator(_check_name)]
-    phrases: Annotated[list[Phrase], Field(min_length=1, max_length=MAX_PHRASES)]
-    not_phrases: Annotated[list[Phrase], Field(alias="not", max_length=MAX_PHRASES)] = []
-    speaker: Annotated[list[Phrase], BeforeValidator(_list_speakers)] = []
+    phrases: Annotated[list[Phrase], Field(min_length=1, max_length=MAX_PHRASES), DISTINCT]
+    not_phrases: Annotated[list[Phrase], Field(alias="not", max_length=MAX_PHRASES), DISTINCT] = []
+    speakers: Annotated[
+        list[Phrase], Field(alias="speaker"), BeforeValidator(_list_speakers), DISTINCT
+    ] = []
     where: Annotated[dict[Any, Any], AfterValidator(_check_where)] = {}
     threshold: Share | None = None
     precision: Share | None = None
@@ -96,9 +99,7 @@ EXPECTATIONS = {
     "dict_type": "a mapping of metadata fields to values",
     "too_short": "a list of at least one phrase",
     "too_long": f"a list of at most {MAX_PHRASES} phrases",
-    "float_type": "a number between 0 and 1",
-    "greater_than": "a number between 0 and 1",
-    "less_than": "a number between 0 and 1",
+    **dict.fromkeys(("float_type", "greater_than", "less_than"), "a number between 0 and 1"),
 }
 """What is allowed, by pydantic's name of the mistake."""
 
@@ -124,7 +125,13 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
             f"{path} has the ending {path.suffix!r}: "
             f"a file of topics ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
         )
-    return parse_topics(_parse_file(path), str(path))
+    with explain_failure(f"{path} cannot be read", "name a file of topics"):
+        data = path.read_bytes()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 at byte {error.start}: save it as UTF-8") from error
+    return parse_topics(_parse_text(text, path), str(path))
 
 
 def parse_topics(values: object, place: str) -> tuple[Topic, ...]:
@@ -154,11 +161,10 @@ def parse_topics(values: object, place: str) -> tuple[Topic, ...]:
     if mistakes:
         more = f" (and {len(mistakes) - 1} more mistakes)" if len(mistakes) > 1 else ""
         raise UsageError(mistakes[0] + more)
-    return tuple(map(_build_topic, topics))
+    return tuple(Topic(**dict(topic)) for topic in topics)
 
 
-def _parse_file(path: Path) -> object:
-    text = _read_text(path)
+def _parse_text(text: str, path: Path) -> object:
     try:
         if path.suffix == ".jsonl":
             return list(_parse_lines(text))
@@ -190,24 +196,6 @@ def _describe_yaml_error(error: yaml.MarkedYAMLError) -> str:
         f"{error.problem or error.context}{place}: put words with : or # in quotes, and indent "
         "with blanks"
     )
-
-
-def _read_text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read ({error.strerror}): name a file of topics"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 at byte {error.start}: save it as UTF-8") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise UsageError(
-            f"{path} has more than {MAX_FILE_BYTES:,} bytes: split it into several files"
-        )
-    return text
 
 
 class _Loader(yaml.SafeLoader):
@@ -285,40 +273,22 @@ def _describe_mistake(place: str, kind: str, value: object, message: str) -> str
 
 def _find_contradictions(topics: Sequence[_Topic]) -> Iterator[str]:
     """Yield what is wrong with topics whose keys are right."""
-    names = Counter(topic.name for topic in topics)
-    for name, count in names.items():
+    for name, count in Counter(topic.name for topic in topics).items():
         if count > 1:
             yield f"{count} topics have the name {show_value(name)}: give each its own"
     for topic in topics:
+        place = f"topic {show_value(topic.name)}"
         if topic.threshold is not None and topic.precision is not None:
-            yield (
-                f"topic {show_value(topic.name)}: threshold and precision are both given: "
-                "give one of them"
-            )
+            yield f"{place}: threshold and precision are both given: give one of them"
         denied = {_normalize(phrase) for phrase in topic.not_phrases}
         common = [phrase for phrase in topic.phrases if _normalize(phrase) in denied]
         if common:
-            yield (
-                f"topic {show_value(topic.name)}: {show_value(min(common))} is among its phrases "
-                "and under not: leave it out of one"
-            )
+            phrase = show_value(min(common))
+            yield f"{place}: {phrase} is among its phrases and under not: leave it out of one"
 
 
 def _normalize(phrase: str) -> str:
     return " ".join(phrase.split()).casefold()
-
-
-def _build_topic(model: _Topic) -> Topic:
-    return Topic(
-        model.name,
-        tuple(dict.fromkeys(model.phrases)),
-        tuple(dict.fromkeys(model.not_phrases)),
-        tuple(model.speaker),
-        model.where,
-        model.threshold,
-        model.precision,
-        model.notes,
-    )
 
 
 def _name_of(value: object) -> str:
@@ -327,8 +297,5 @@ def _name_of(value: object) -> str:
 
 
 def _describe_type(value: object) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, dict):
-        return "a mapping"
-    return f"a {type(value).__name__}"
+    names = {"NoneType": "nothing", "dict": "a mapping"}
+    return names.get(type(value).__name__, f"a {type(value).__name__}")

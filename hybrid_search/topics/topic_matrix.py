@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.types import Request
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.search.calibration import Calibration
+from hybrid_search.search.candidates import rank
+from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.phrase_vector import query_vectors
+from hybrid_search.search.query import DEFAULTS, WINDOW
+from hybrid_search.text.best_passages import SpanFilter
+from hybrid_search.text.filters import Condition
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
 from hybrid_search.topics.mention_calibration import MentionMap
-from hybrid_search.topics.topic import Topic
-from hybrid_search.topics.topics import Topics
+from hybrid_search.topics.topics import Topic, Topics
 from hybrid_search.topics.types import Integers
 
 DEFAULT_THRESHOLD = 0.5
 """The least probability of a mention, unless its topic says otherwise."""
-
-TILE_COLUMNS = 32
-"""Phrases that are scored together: the numbers of 64 passages then stay in a core's cache."""
 
 FindMap = Callable[[Topic], MentionMap]
 """Returns the map from scores to probabilities that holds for a topic."""
@@ -58,25 +62,14 @@ class TopicMatrix:
         logits: NDArray[np.float64] = slopes[topics] * (scores - midpoints[topics])
         return 1.0 / (1.0 + np.exp(-logits))
 
-    def tiles(self) -> Iterator[slice]:
-        """Yield the ranges of columns that are scored together."""
-        for start in range(0, len(self.phrases), TILE_COLUMNS):
-            yield slice(start, start + TILE_COLUMNS)
-
 
 def build_matrix(
     encoder: Encoder, topics: Topics, find_map: FindMap, scanned_probability: float = 1.0
 ) -> TopicMatrix:
-    """Encode all phrases, and find the limits of each topic.
+    """Return the phrases, encoded in the dimension of the index, with the limits of each topic.
 
-    Args:
-        encoder: An encoder with the dimension of the index.
-        topics: The topics.
-        find_map: Returns the map of a topic.
-        scanned_probability: Spans of at least this probability are considered besides mentions.
-
-    Returns:
-        The matrix. UsageError is raised if a phrase has no word.
+    Spans of at least `scanned_probability` are considered besides mentions. UsageError is raised if
+    a phrase has no word.
     """
     rows = [
         (number, phrase, is_meant)
@@ -84,12 +77,11 @@ def build_matrix(
         for phrases, is_meant in ((topic.phrases, True), (topic.not_phrases, False))
         for phrase in phrases
     ]
-    maps = [find_map(topic) for topic in topics]
-    least = [
-        least_probability(topic, used_map) for topic, used_map in zip(topics, maps, strict=True)
-    ]
-    scanned = [min(probability, scanned_probability) for probability in least]
     numbers, phrases, are_meant = zip(*rows, strict=True)
+    maps = [find_map(topic) for topic in topics]
+    calibrations = [used_map.calibration for used_map in maps]
+    least = [least_probability(*pair) for pair in zip(topics, maps, strict=True)]
+    scanned = [min(probability, scanned_probability) for probability in least]
     vectors = np.stack(query_vectors(encoder, phrases))
     return TopicMatrix(
         list(topics),
@@ -97,16 +89,16 @@ def build_matrix(
         vectors,
         np.array(numbers, dtype=np.int64),
         np.array(are_meant, dtype=np.bool_),
-        [used_map.calibration for used_map in maps],
-        _invert(maps, least),
-        _invert(maps, scanned),
+        calibrations,
+        _invert(calibrations, least),
+        _invert(calibrations, scanned),
     )
 
 
-def _invert(maps: Sequence[MentionMap], probabilities: Sequence[float]) -> Floats:
+def _invert(calibrations: Sequence[Calibration], probabilities: Sequence[float]) -> Floats:
     """Return the score of each topic's spans with this probability, float32 ``[topics]``."""
-    pairs = zip(maps, probabilities, strict=True)
-    scores = [used_map.calibration.inverse_span(probability) for used_map, probability in pairs]
+    pairs = zip(calibrations, probabilities, strict=True)
+    scores = [calibration.inverse_span(probability) for calibration, probability in pairs]
     return np.array(scores, dtype=np.float32)
 
 
@@ -121,3 +113,42 @@ def least_probability(topic: Topic, used_map: MentionMap) -> float:
     if topic.precision is None:
         return DEFAULT_THRESHOLD
     return topic.precision if used_map.threshold is None else used_map.threshold
+
+
+def add_feedback_to_topics(
+    matrix: TopicMatrix,
+    backend: Backend,
+    index: str,
+    conditions: Sequence[Sequence[Condition]],
+    maps: Calibration,
+    prior: SpanPrior | None,
+    documents: int,
+) -> TopicMatrix:
+    """Return the matrix with each phrase moved to the best spans of its best documents.
+
+    Each is searched as by a query with feedback, under the conditions of its topic. Phrases that
+    are not meant stay as they are.
+    """
+    vectors = matrix.vectors.copy()
+    for column in np.flatnonzero(matrix.is_meant).tolist():
+        topic = int(matrix.owners[column])
+        request = Request(
+            matrix.phrases[column],
+            vectors[column],
+            WINDOW,
+            tuple(conditions[topic]),
+            prior=prior,
+            span_filter=_build_filter(matrix, topic),
+        )
+        answer = rank(backend, index, request, DEFAULTS["fusion"], DEFAULTS["alpha"], maps)
+        vectors[column] = add_feedback(request, answer.passages, documents).vector
+    return replace(matrix, vectors=vectors)
+
+
+def _build_filter(matrix: TopicMatrix, topic: int) -> SpanFilter | None:
+    """Return which spans a topic may be moved to: of its speakers, not of what is not meant."""
+    speakers = matrix.topics[topic].speakers
+    is_opposed = (matrix.owners == topic) & ~matrix.is_meant
+    if not speakers and not is_opposed.any():
+        return None
+    return SpanFilter(speakers, list(matrix.vectors[is_opposed]))

@@ -43,53 +43,35 @@ def tune_topics(
 
     A judgment is not used if its topic is not among the topics, or its span not in the index.
 
-    Args:
-        backend: The store that holds the index.
-        encoder: The full encoder of the model.
-        load_calibration: Returns the maps of the model.
-        topics: The topics.
-        judgments: The answers about spans.
-        index: The index that the spans are in.
-
     Raises:
         UsageError: If no judgment can be used, or all are of one kind.
     """
     spec, _ = backend.read_head(index)
-    index_encoder = match_encoder_to_index(encoder, index, spec)
-    matrix = build_matrix(index_encoder, topics, lambda _: UNKNOWN_MAP)
+    encoder = match_encoder_to_index(encoder, index, spec)
+    prior = span_prior(encoder)
+    matrix = build_matrix(encoder, topics, lambda _: UNKNOWN_MAP)
     names = {topic.name for topic in topics}
     usable = [judgment for judgment in judgments if judgment.topic in names]
-    passages = backend.scan_codes(index)
-    scored = list(score_judgments(passages, usable, matrix, span_prior(index_encoder)))
+    scored = list(score_judgments(backend.scan_codes(index), usable, matrix, prior))
     if not scored:
         raise UsageError(
             f"none of {len(judgments)} judgments belongs to index {index!r} and to a topic of "
             "the file: name the index and the topics that were judged"
         )
-
     measured, source = find_mention_map(
-        load_calibration,
-        spec.precision,
-        spec.dimension,
-        has_prior=span_prior(index_encoder) is not None,
+        load_calibration, spec.precision, spec.dimension, has_prior=prior is not None
     )
+    scores: dict[str, Scores] = {}
+    labels: dict[str, Labels] = {}
+    for name in names:
+        rows = [row for row in scored if row[0].topic == name]
+        scores[name] = np.array([score for _, score in rows], dtype=np.float64)
+        labels[name] = np.array([judgment.is_mention for judgment, _ in rows], dtype=np.bool_)
     usual_slope = USUAL_SLOPE if source == ROUGH else measured.slope
-    tuning = _fit(topics, scored, spec.fingerprint, usual_slope)
+    tuning = tune(list(topics), scores, labels, spec.fingerprint, usual_slope)
     if topics.tuning_file:
         write_tuning(topics.tuning_file, tuning)
     return tuning
-
-
-def _fit(
-    topics: Topics, scored: Sequence[tuple[Judgment, float]], model: str, usual_slope: float
-) -> Tuning:
-    scores: dict[str, Scores] = {}
-    labels: dict[str, Labels] = {}
-    for topic in topics:
-        rows = [row for row in scored if row[0].topic == topic.name]
-        scores[topic.name] = np.array([score for _, score in rows], dtype=np.float64)
-        labels[topic.name] = np.array([judgment.is_mention for judgment, _ in rows], dtype=np.bool_)
-    return tune(list(topics), scores, labels, model, usual_slope)
 
 
 def score_judgments(
@@ -100,25 +82,21 @@ def score_judgments(
 ) -> Iterator[tuple[Judgment, float]]:
     """Yield the judgments whose spans are in these passages, each once, with their scores.
 
-    Args:
-        passages: All passages of an index.
-        judgments: Judgments of topics of the matrix.
-        matrix: The topics.
-        prior: As for mining.
+    The passages are all of an index, and the judgments are of topics of the matrix.
     """
     waiting: defaultdict[str, set[Judgment]] = defaultdict(set)
     for judgment in judgments:
         waiting[judgment.id].add(judgment)
     for passage in passages:
         for judgment in sorted(waiting.get(passage.document_id, ()), key=lambda item: item.place):
-            number = find_span(passage, judgment.start, judgment.end)
+            number = _find_span(passage, judgment.start, judgment.end)
             if number is not None:
                 waiting[passage.document_id].discard(judgment)
                 score = _score_span(passage, number, judgment.topic, matrix, prior)
                 yield judgment, score
 
 
-def find_span(passage: ScannedPassage, start: int, end: int) -> int | None:
+def _find_span(passage: ScannedPassage, start: int, end: int) -> int | None:
     """Return the number of the span at a place of a document, None if the passage has none."""
     words, counts = passage.tokens.words, passage.tokens.counts
     first_words = np.flatnonzero(words[:, 0] == start - passage.start)

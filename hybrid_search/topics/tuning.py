@@ -22,6 +22,7 @@ import numpy as np
 from hybrid_search.errors import UsageError
 from hybrid_search.private_files import replace_file
 from hybrid_search.search.calibration import Calibration
+from hybrid_search.topics.file_errors import explain_failure
 from hybrid_search.topics.logistic import (
     USUAL_SLOPE,
     Covariance,
@@ -35,7 +36,7 @@ from hybrid_search.topics.logistic import (
     fit_logistic,
     measure_concordance,
 )
-from hybrid_search.topics.topic import Topic
+from hybrid_search.topics.topics import Topic
 
 FEWEST = 20
 """Judgments from which a topic has a map of its own, and all others have one."""
@@ -88,11 +89,6 @@ class TunedMap:
     def calibration(self) -> Calibration:
         """The map itself."""
         return Calibration(self.midpoint, self.slope)
-
-    @property
-    def judgments_to_halve(self) -> int:
-        """How many more judgments would halve the interval: it shrinks with their root."""
-        return 3 * self.judgments
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,15 +223,9 @@ def find_threshold(probabilities: Scores, labels: Labels, precision: float) -> f
 
 
 def write_tuning(path: Path, tuning: Tuning) -> None:
-    """Write a tuning in place of an earlier one.
-
-    Raises:
-        UsageError: If it cannot be written.
-    """
-    try:
+    """Write a tuning in place of an earlier one. Raises UsageError if it cannot be written."""
+    with explain_failure(f"{path} cannot be written", "free space"):
         replace_file(path, json.dumps(tuning.to_dict(), indent=1).encode() + b"\n")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written ({error.strerror}): free space") from error
 
 
 def read_tuning(path: Path) -> Tuning | None:
@@ -248,8 +238,7 @@ def read_tuning(path: Path) -> Tuning | None:
         values = json.loads(path.read_bytes())
         maps = {name: _parse_map(value) for name, value in values["topics"].items()}
         others = _parse_map(values["others"]) if values["others"] else None
-        judgments, judged_topics = int(values["judgments"]), int(values["judged_topics"])
-        return Tuning(values["model"], judgments, others, maps, judged_topics)
+        return Tuning(**{**values, "topics": maps, "others": others})
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -260,12 +249,8 @@ def read_tuning(path: Path) -> Tuning | None:
 
 
 def _parse_map(values: Mapping[str, Any]) -> TunedMap:
-    rows = tuple(
-        (int(count), float(probability), float(share))
-        for count, probability, share in values["reliability"]
-    )
     tuples = {name: tuple(values[name]) for name in ("covariance", "midpoint_interval")}
-    tuned = TunedMap(**{**values, **tuples, "reliability": rows})
-    if tuned.calibration.slope <= 0:  # made, and so checked, here
-        raise ValueError("the slope is not positive")
+    reliability = tuple(map(tuple, values["reliability"]))
+    tuned = TunedMap(**{**values, **tuples, "reliability": reliability})
+    _ = tuned.calibration  # made, and so checked, here
     return tuned

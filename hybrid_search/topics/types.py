@@ -62,11 +62,6 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.topics)
 
-    @property
-    def columns(self) -> tuple[NDArray[Any], ...]:
-        """The arrays, in the order of the attributes."""
-        return tuple(getattr(self, name) for name in self.__slots__)
-
     @classmethod
     def empty(cls) -> Self:
         """Return no rows."""
@@ -75,12 +70,13 @@ class Candidates:
 
     def select(self, rows: NDArray[Any]) -> Self:
         """Return the rows with these numbers, or where a mask is true."""
-        return type(self)(*(column[rows] for column in self.columns))
+        return type(self)(*(getattr(self, name)[rows] for name in self.__slots__))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Candidates]) -> Self:
         """Return the rows of all parts; there must be at least one part."""
-        return cls(*map(np.concatenate, zip(*(part.columns for part in parts), strict=True)))
+        columns = ([getattr(part, name) for part in parts] for name in cls.__slots__)
+        return cls(*map(np.concatenate, columns))
 
 
 @dataclass(frozen=True, slots=True)

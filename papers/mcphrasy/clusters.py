@@ -92,9 +92,10 @@ def cluster_phrases(scores: Floats, phrases: int, k: int) -> Ints:
 
     `scores` are the similarities of all pairs in the order of `itertools.combinations`.
     """
-    from hybrid_search.discover.linkage import cluster_distances  # needs scikit-learn
+    from sklearn.cluster import AgglomerativeClustering
 
     distances = np.zeros((phrases, phrases))
     distances[np.triu_indices(phrases, 1)] = float(scores.max()) - scores.astype(np.float64)
-    labels = cluster_distances(distances + distances.T, linkage="complete", clusters=k, limit=None)
-    return labels.astype(np.int32)
+    model = AgglomerativeClustering(n_clusters=k, metric="precomputed", linkage="complete")
+    labels: Ints = model.fit_predict(distances + distances.T).astype(np.int32)
+    return labels

@@ -14,18 +14,16 @@ import pytest
 from hybrid_search import Topics, connect
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.client import Client
-from hybrid_search.discover.clause_content import has_content
-from hybrid_search.discover.clause_store import ClauseStore
 from hybrid_search.discover.clauses import find_clauses
-from hybrid_search.discover.discover import discover
+from hybrid_search.discover.discover import ClauseStore, discover
 from hybrid_search.discover.groups import group_phrases
 from hybrid_search.discover.options import DiscoverOptions
-from hybrid_search.discover.small_talk import is_detail
+from hybrid_search.discover.small_talk import has_content, is_detail
 from hybrid_search.discover.types import Discovery, Occurrence
 from hybrid_search.errors import IndexMissingError, ModelError, UsageError
 from hybrid_search.ingest.shards import ALL_DOCUMENTS
 from hybrid_search.text import spans, word_codes
-from hybrid_search.text.boundaries import read_probabilities
+from hybrid_search.text.boundaries import join_probabilities
 from hybrid_search.topics.blocks import read_blocks
 from tests.helpers.cli import invoke_cli
 from tests.helpers.tiny_encoder import DIMENSION, TinyEncoder
@@ -55,7 +53,7 @@ def test_each_clause_is_one_span_with_the_largest_prior(seed: int) -> None:
         places = Counter(zip(found.passages.tolist(), found.starts.tolist(), strict=True))
         for number, passage in enumerate(block.passages):
             codes = passage.tokens
-            clauses = np.cumsum(read_probabilities(codes)[:-1] >= 0.5)
+            clauses = np.cumsum(join_probabilities([codes]) >= 0.5)
             first, last = spans.bounds(codes.counts)
             priors = prior.score_spans(codes)
             starts = []

@@ -19,8 +19,6 @@ from hybrid_search.text.boundaries import (
     BoundaryModel,
     boundary_probabilities,
     encode_boundaries,
-    find_marks,
-    gap_vectors,
 )
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.words import words
@@ -46,7 +44,7 @@ def test_a_text_as_recognised_has_the_words_and_the_labels_of_the_text_as_writte
     bounds = words(TURN).tolist()
     ends_clause = [TURN[start:end] in before_marks for start, end in bounds[:-1]]
     assert written.labels.tolist() == recognised.labels.tolist() == ends_clause
-    assert find_marks(recognised.text, words(recognised.text)).any() is np.False_
+    assert gaps.find_marks(recognised.text, words(recognised.text)).any() is np.False_
 
 
 def test_of_a_marked_clause_the_ends_and_what_is_inside_are_known() -> None:
@@ -144,10 +142,10 @@ def test_the_vectors_of_a_gap_are_those_of_the_tokens_around_it() -> None:
     tokens = encode_texts(TinyEncoder(), ["red green blue"])[0].cut(4)
     red, green, blue = tokens.vectors
     np.testing.assert_array_equal(
-        gap_vectors(tokens), [np.concatenate([red, green]), np.concatenate([green, blue])]
+        gaps.gap_vectors(tokens), [np.concatenate([red, green]), np.concatenate([green, blue])]
     )
     no_tokens = replace(tokens, vectors=tokens.vectors[:0])
-    np.testing.assert_array_equal(gap_vectors(no_tokens), np.zeros((2, 8)))
+    np.testing.assert_array_equal(gaps.gap_vectors(no_tokens), np.zeros((2, 8)))
 
 
 def label_stops(number: int, text: str) -> gaps.LabelledText:

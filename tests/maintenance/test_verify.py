@@ -253,7 +253,7 @@ def test_swapped_codes_are_found_in_both_places(store: EmbeddedBackend) -> None:
 def test_damaged_codes_are_found(
     store: EmbeddedBackend, damage: Callable[[Any], Any], kind: str
 ) -> None:
-    recode("turns", 1, word_codes.to_bytes(damage(word_codes.from_bytes(codes("turns", 1)))))
+    recode("turns", 1, word_codes.to_bytes(damage(word_codes.read(codes("turns", 1)))))
     assert list_findings(store) == [(kind, "turns", 1)]
 
 

@@ -85,7 +85,7 @@ def change(**changes: Callable[[Any], Any]) -> Damage:
     """Return a damage that keeps the form of the codes, and changes some of their arrays."""
 
     def damage(data: bytes) -> bytes:
-        codes = word_codes.from_bytes(data)
+        codes = word_codes.read(data)
         arrays = {name: make(getattr(codes, name).copy()) for name, make in changes.items()}
         return word_codes.to_bytes(replace(codes, **arrays))
 
@@ -105,7 +105,7 @@ UNREADABLE: dict[str, Damage] = {
     "a cut header": lambda data: data[:5],
     "a cut array": lambda data: data[:-1],
     "another magic": lambda data: b"XXXX" + data[4:],
-    "another dimension": lambda data: word_codes.to_bytes(_halve(word_codes.from_bytes(data))),
+    "another dimension": lambda data: word_codes.to_bytes(_halve(word_codes.read(data))),
     "other bits": lambda data: data[:4] + b"\x05" + data[5:],
     "another codebook": lambda data: data[:8] + b"ABCD" + data[12:],
     "a centroid that is not there": change(centroids=set_element(0, 1)),

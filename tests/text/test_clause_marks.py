@@ -8,8 +8,7 @@ import pytest
 
 from hybrid_search.ingest import document_parser
 from hybrid_search.text import spans
-from hybrid_search.text.boundaries import find_marks
-from hybrid_search.text.clause_marks import JOINS, classify_gaps
+from hybrid_search.text.clause_marks import ENDS, JOINS, classify_gaps
 from hybrid_search.text.passages import split
 from hybrid_search.text.types import Document, Turn
 from hybrid_search.text.words import include_marks, words
@@ -73,7 +72,8 @@ def test_a_clause_ends_where_its_punctuation_says_so(marked: str) -> None:
     for piece in marked.split("|")[:-1]:
         position += len(piece)
         expected.add(position)
-    ends = bounds[:-1, 1][find_marks(text, bounds)].tolist()
+    kinds = classify_gaps(text, bounds.tolist())
+    ends = [int(end) for end, kind in zip(bounds[:-1, 1], kinds, strict=True) if kind == ENDS]
     found = {min(place for place in expected if place >= end) if expected else end for end in ends}
     assert (len(ends), found) == (len(expected), expected)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from hybrid_search.text.dates import find_call_date, parse_date
+from hybrid_search.text.filters import find_call_date
+from hybrid_search.text.values import parse_date
 
 
 @pytest.mark.parametrize(

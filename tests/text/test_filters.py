@@ -14,9 +14,9 @@ from hybrid_search.text.filters import (
     check_where,
     compile_where,
     leaves,
+    matches_where,
     new_fields,
 )
-from hybrid_search.text.selection import matches_where
 
 FIELDS = {
     "sector": "string",

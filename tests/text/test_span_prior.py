@@ -17,7 +17,7 @@ from hybrid_search.text.boundaries import (
     BoundaryModel,
     boundary_probabilities,
     encode_boundaries,
-    read_probabilities,
+    join_probabilities,
 )
 from hybrid_search.text.span_prior import WITHIN_TOKEN, SpanPrior
 from hybrid_search.text.types import Floats, PassageTokens, WordCodes
@@ -83,7 +83,7 @@ def test_the_prior_of_every_span_is_that_of_the_enumeration(seed: int) -> None:
     model = random_model(seed)
     codes = add_boundaries(random_tokens(seed), model, "")
     prior = SpanPrior(model, 0.1, 0.03, 0.06)
-    probabilities = read_probabilities(codes)
+    probabilities = np.append(join_probabilities([codes]), 1)
     expected = prior_by_hand(prior, probabilities, codes.counts.tolist())
     assert prior.score_spans(codes) == pytest.approx(expected, abs=1e-5)
 
@@ -157,10 +157,12 @@ def test_words_without_a_token_take_the_nearest_one() -> None:
 @given(seeds)
 def test_stored_boundaries_are_those_that_were_predicted(seed: int) -> None:
     tokens, model = random_tokens(seed), random_model(seed)
-    stored = word_codes.from_bytes(word_codes.to_bytes(add_boundaries(tokens, model, "")))
+    stored = word_codes.read(word_codes.to_bytes(add_boundaries(tokens, model, "")))
     predicted = boundary_probabilities(tokens, model)
     # 255 steps from 0 to 1: half a step is the largest error
-    np.testing.assert_allclose(read_probabilities(stored), predicted, atol=0.5 / 255 + 1e-6)
+    np.testing.assert_allclose(
+        np.append(join_probabilities([stored]), 1), predicted, atol=0.5 / 255 + 1e-6
+    )
 
 
 def test_codes_without_boundaries_have_no_prior() -> None:
@@ -177,7 +179,7 @@ def test_codes_without_boundaries_have_no_prior() -> None:
 def test_boundaries_know_the_punctuation_that_codes_do_not() -> None:
     codes = shift_words(make_tokens(6), 2)
     stored = add_boundaries(codes, replace(EVEN, unmarked=0.4), "aaa aaa, aaa aaa aaa aaa")
-    marked = read_probabilities(stored)
+    marked = np.append(join_probabilities([stored]), 1)
     assert marked.tolist() == pytest.approx([1, 0.2, 1, 0.2, 0.2, 0.2, 1], abs=0.5 / 255)
 
 

@@ -13,7 +13,6 @@ from hybrid_search.errors import UsageError
 from hybrid_search.text import spans, word_codes
 from hybrid_search.text.types import Bytes, PassageTokens
 from hybrid_search.text.window_policy import (
-    cut_unit_vector,
     parse,
     part_ranges,
     window_bounds,
@@ -129,8 +128,7 @@ def test_windows_of_fewer_numbers_are_unit_vectors_of_the_first_ones() -> None:
     assert np.linalg.norm(cut, axis=1) == pytest.approx(np.ones(3))
     expected = whole[:, :6] / np.linalg.norm(whole[:, :6], axis=1, keepdims=True)
     assert cut == pytest.approx(expected, abs=1e-6)
-    assert cut_unit_vector(whole[0], 6) == pytest.approx(expected[0], abs=1e-6)
-    assert cut_unit_vector(whole[0], 99) == pytest.approx(whole[0], abs=1e-6)
+    assert spans.scale_to_unit(whole[0][:6]) == pytest.approx(expected[0], abs=1e-6)
 
 
 def test_no_words_have_no_parts_and_no_windows() -> None:

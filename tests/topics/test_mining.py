@@ -28,7 +28,7 @@ from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.text import spans, word_codes
-from hybrid_search.text.boundaries import BoundaryModel, read_probabilities
+from hybrid_search.text.boundaries import BoundaryModel, join_probabilities
 from hybrid_search.text.passages import split
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, WordCodes
@@ -153,7 +153,7 @@ def list_near_spans(
 
 def find_clause(codes: WordCodes, prior: SpanPrior, first: int, last: int) -> tuple[int, int]:
     """Return the first word of the clause of `first`, and the last word of that of `last`."""
-    probabilities = read_probabilities(codes)
+    probabilities = np.append(join_probabilities([codes]), 1)
     while first > 0 and probabilities[first] < 0.5:
         first -= 1
     while last + 1 < len(codes.words) and probabilities[last + 1] < 0.5:

@@ -20,14 +20,13 @@ import pytest
 from hybrid_search import Match, connect
 from hybrid_search.search.hit import DocumentView, TurnPlace
 from hybrid_search.topics.missed_mentions import MissedMentions
-from hybrid_search.topics.report.charts import MOST_BARS, MOST_LINES, WIDTH, lay_columns, lay_lines
 from hybrid_search.topics.report.counts import (
     SHOWN_MENTIONS,
     RisingTopic,
     count_matches,
     find_date_field,
 )
-from hybrid_search.topics.report.page import build_page
+from hybrid_search.topics.report.page import MOST_LINES, WIDTH, build_page, lay_lines
 from hybrid_search.topics.surroundings import Surroundings, read_sentence
 from tests.helpers.cli import CommandResult, invoke_cli
 
@@ -134,13 +133,6 @@ def test_the_most_probable_mentions_are_shown_and_of_equal_ones_the_first() -> N
 )
 def test_the_field_with_dates_is_recognised(metadata: dict[str, Any], field: str | None) -> None:
     assert find_date_field([make_match(1, **metadata)]) == field
-
-
-def test_no_column_is_thinner_than_a_screen_can_show() -> None:
-    columns = lay_columns([(f"week {number}", 1) for number in range(1000)], 1)
-    assert 0 < len(columns) <= MOST_BARS
-    assert sum(column.count for column in columns) == 1000
-    assert lay_columns([], 1) == []
 
 
 def test_a_line_goes_up_with_its_counts_and_stays_in_the_plot() -> None:

@@ -277,7 +277,6 @@ def test_more_judgments_make_the_interval_shorter() -> None:
         tuned.midpoint_interval[1] - tuned.midpoint_interval[0] for tuned in (few, many)
     )
     assert many_width == pytest.approx(few_width / 3, rel=0.35)
-    assert few.judgments_to_halve == 480
 
 
 @pytest.mark.parametrize("count", [3, 20, 60])

@@ -14,7 +14,7 @@ import numpy as np
 
 from hybrid_search.text import spans
 from hybrid_search.text.types import Codes, Floats, WordCodes
-from hybrid_search.text.window_policy import cut_unit_vector, window_vectors
+from hybrid_search.text.window_policy import window_vectors
 
 DECIMALS = 5
 """Decimal places of a number that is no byte: a third of the characters of all digits."""
@@ -59,7 +59,7 @@ class GraphVectors:
 
     def encode_query(self, vector: Floats) -> list[float]:
         """Return the vector of a query, float32 ``[numbers of the model]``, for JSON."""
-        first_numbers = cut_unit_vector(vector, self.dimension)
+        first_numbers = spans.scale_to_unit(vector[: self.dimension])
         if self.are_bytes:
             byte_numbers: list[float] = to_bytes(first_numbers).tolist()
             return byte_numbers

@@ -17,8 +17,7 @@ from hybrid_search.backends.turn_layout import build_layout, read_speakers
 from hybrid_search.backends.types import IndexSpec, Key, PassageContent
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import window_policy, word_codes
-from hybrid_search.text.dates import find_call_date
-from hybrid_search.text.filters import Scalar, read_typed_values
+from hybrid_search.text.filters import Scalar, find_call_date, read_typed_values
 from hybrid_search.text.types import Entry, WordCodes
 
 

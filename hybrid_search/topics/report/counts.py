@@ -5,14 +5,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import combinations, islice
-from typing import Any
 
-from hybrid_search.text.dates import CALL_DATES, parse_date
-from hybrid_search.text.filters import leaves
+from hybrid_search.text.filters import leaves, list_values
+from hybrid_search.text.values import CALL_DATES, parse_date
+from hybrid_search.topics.logistic import Z_95
 from hybrid_search.topics.match import Match
 
 SHOWN_MENTIONS = 50
@@ -23,9 +23,6 @@ WEEKS_BEFORE = 4
 
 FEWEST_RISING = 5
 """Calls in the latest week from which a topic can rise."""
-
-Z_95 = 1.96
-"""Standard errors of an interval that holds 95 of 100 times."""
 
 PROBED_MATCHES = 1000
 """Matches in which a field with dates is looked for."""
@@ -165,18 +162,17 @@ def count_matches(
     by: Sequence[str] = (),
     values: ValueCounts | None = None,
 ) -> MatchCounts:
-    """Count matches, which are read once.
+    """Return the counts of matches, which are read once, in any order.
+
+    A document counts once for each topic, however many mentions it has.
 
     Args:
-        matches: The matches, in any order.
+        matches: The matches.
         topics: The names of all topics; one without a match has counts of 0.
         documents: How many documents were looked at.
         date_field: The metadata field that weeks are counted by.
         by: Metadata fields whose values are counted.
         values: How many documents have each value of these, with a mention or without.
-
-    Returns:
-        The counts. A document counts once for each topic, however many mentions it has.
     """
     counts = {name: TopicCounts() for name in topics}
     undated: set[str] = set()
@@ -193,8 +189,13 @@ def count_matches(
             undated.add(match.id)
         for name in by:
             topic.fields[name].update(set(map(str, list_values(match.metadata, name))))
-    pairs = _count_pairs(counts)
-    return MatchCounts(counts, documents, date_field, len(undated), pairs, values or {})
+    pairs = {
+        (first, second): len(counts[first].calls & counts[second].calls)
+        for first, second in combinations(counts, 2)
+    }
+    ranked = sorted(pairs.items(), key=lambda item: -item[1])
+    shared = {pair: count for pair, count in ranked if count}
+    return MatchCounts(counts, documents, date_field, len(undated), shared, values or {})
 
 
 def _add_mention(topic: TopicCounts, match: Match, number: int) -> None:
@@ -202,28 +203,6 @@ def _add_mention(topic: TopicCounts, match: Match, number: int) -> None:
     topic.expected += match.probability
     topic.speakers[match.speaker or ""] += 1
     # of equally likely ones the first: numbers are all different
-    row = (match.probability, -number, match)
-    if len(topic.likeliest) < SHOWN_MENTIONS:
-        heapq.heappush(topic.likeliest, row)
-    else:
-        heapq.heappushpop(topic.likeliest, row)
-
-
-def list_values(metadata: Mapping[str, Any], field_name: str) -> list[Any]:
-    """Return the values of a field, which may be below another one."""
-    return [
-        value for name, _, value in leaves(metadata) if name == field_name and value is not None
-    ]
-
-
-def _count_pairs(counts: Mapping[str, TopicCounts]) -> dict[tuple[str, str], int]:
-    """Return in how many documents each two topics are, the most first; those with none not."""
-    pairs = {
-        pair: len(counts[pair[0]].calls & counts[pair[1]].calls) for pair in _list_pairs(counts)
-    }
-    ranked = sorted(pairs.items(), key=lambda item: -item[1])
-    return {pair: count for pair, count in ranked if count}
-
-
-def _list_pairs(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    yield from combinations(names, 2)
+    heapq.heappush(topic.likeliest, (match.probability, -number, match))
+    if len(topic.likeliest) > SHOWN_MENTIONS:
+        heapq.heappop(topic.likeliest)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -20,13 +21,6 @@ from markupsafe import Markup
 from hybrid_search.observability.escapes import blank_controls
 from hybrid_search.topics.match import Match
 from hybrid_search.topics.missed_mentions import MissedMentions
-from hybrid_search.topics.report.charts import (
-    HEIGHT,
-    MOST_LINES,
-    WIDTH,
-    lay_columns,
-    lay_lines,
-)
 from hybrid_search.topics.report.counts import (
     FEWEST_RISING,
     WEEKS_BEFORE,
@@ -34,6 +28,13 @@ from hybrid_search.topics.report.counts import (
     TopicCounts,
 )
 from hybrid_search.topics.surroundings import Surroundings
+
+WIDTH, HEIGHT = 340, 80
+BASELINE = 1
+STROKE = 2
+
+MOST_LINES = 5
+"""More lines in one plot cannot be told apart."""
 
 MOST_PAIRS = 20
 MOST_VALUES = 12
@@ -48,6 +49,45 @@ Missed = Mapping[str, MissedMentions | None]
 Parts = dict[str, Any]
 """A part of the page, by the names that its template uses."""
 
+Point = tuple[float, float]
+"""The x and y of a place in a plot, in units of its view box; y grows downwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """An upright bar: what it says when it is pointed at, and its rectangle."""
+
+    label: str
+    count: int
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def lay_columns(bars: Sequence[tuple[str, int]], highest: int) -> list[Column]:
+    """Return a bar for each label with its count; one of `highest` is as high as the plot."""
+    step = WIDTH / max(len(bars), 1)
+    columns = []
+    for number, (label, count) in enumerate(bars):
+        height = (HEIGHT - BASELINE) * count / highest
+        top, width = HEIGHT - BASELINE - height, max(step - 1, step * 0.7)
+        columns.append(Column(label, count, number * step, top, width, height))
+    return columns
+
+
+def lay_lines(lines: Sequence[Sequence[int]]) -> list[list[Point]]:
+    """Return the points of a line for each list of counts, the highest as high as the plot."""
+    highest = max((count for counts in lines for count in counts), default=0) or 1
+    bottom = HEIGHT - BASELINE - STROKE
+    rise = (bottom - STROKE) / highest
+    drawn = []
+    for counts in lines:
+        step = (WIDTH - 2 * STROKE) / max(len(counts) - 1, 1)
+        points = [(STROKE + place * step, bottom - rise * n) for place, n in enumerate(counts)]
+        drawn.append(points)
+    return drawn
+
 
 def build_page(
     counts: MatchCounts,
@@ -56,23 +96,16 @@ def build_page(
     index: str,
     missed: Missed,
 ) -> str:
-    """Return the page.
+    """Return the page, with the sentence around each mention that is shown.
 
-    Args:
-        counts: What is counted.
-        sentences: The sentence around each mention that is shown.
-        origin: What the numbers come from.
-        index: The name of the index.
-        missed: How many mentions are probably missed.
+    `origin` says what the numbers come from, and `missed` how many mentions are probably missed.
     """
-    topics = [_describe_topic(name, counts, sentences) for name in counts.topics]
-    trends, pairs, weeks = _plot_trends(counts), _list_pairs(counts), counts.list_weeks()
     return _template().render(
         counts=counts,
-        weeks=weeks,
-        trends=trends,
-        pairs=pairs,
-        topics=topics,
+        weeks=counts.list_weeks(),
+        trends=_plot_trends(counts),
+        pairs=_list_pairs(counts),
+        topics=[_describe_topic(name, counts, sentences) for name in counts.topics],
         origin=origin,
         index=index,
         missed=missed,
@@ -129,11 +162,10 @@ def _plot_trends(counts: MatchCounts) -> Parts | None:
         return None
     dated.sort(key=lambda item: -item[1].total())
     lines = {name: [by_week[week] for week in weeks] for name, by_week in dated[:MOST_LINES]}
-    caption = _caption(counts, max(map(max, lines.values())))
     return {
         "names": list(lines),
         "lines": lay_lines(list(lines.values())),
-        "caption": caption,
+        "caption": _caption(counts, max(map(max, lines.values()))),
         "left_out": len(dated) - len(lines),
     }
 
@@ -156,8 +188,6 @@ def _describe_topic(
 ) -> Parts:
     topic = counts.topics[name]
     bars = [(f"week from {week}", topic.weeks[week]) for week in counts.list_weeks()]
-    caption = _caption(counts, max(topic.weeks.values())) if topic.weeks else ""
-    columns = lay_columns(bars, counts.most_in_a_week) if topic.weeks else []
     fields = {
         field: _count_values(values, counts.values.get(field, Counter()))
         for field, values in topic.fields.items()
@@ -170,8 +200,8 @@ def _describe_topic(
     return {
         "name": name,
         "counts": topic,
-        "caption": caption,
-        "columns": columns,
+        "caption": _caption(counts, max(topic.weeks.values())) if topic.weeks else "",
+        "columns": lay_columns(bars, counts.most_in_a_week) if topic.weeks else [],
         "speakers": _count_speakers(topic),
         "fields": fields,
         "mentions": mentions,

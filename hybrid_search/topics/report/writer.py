@@ -13,14 +13,15 @@ from hybrid_search.errors import DocumentMissingError, UsageError, show_value
 from hybrid_search.ingest.shards import Shard
 from hybrid_search.private_files import replace_file
 from hybrid_search.search.hit import DocumentView
+from hybrid_search.text.filters import list_values
 from hybrid_search.text.name_lists import list_names
+from hybrid_search.topics.file_errors import explain_failure
 from hybrid_search.topics.match import Match, read_matches
 from hybrid_search.topics.report.counts import (
     MatchCounts,
     ValueCounts,
     count_matches,
     find_date_field,
-    list_values,
 )
 from hybrid_search.topics.run import MiningSummary
 from hybrid_search.topics.surroundings import Surroundings, read_sentence
@@ -54,21 +55,12 @@ def write_report(
     date_field: str | None = None,
     values: ValueCounts | None = None,
 ) -> None:
-    """Write the page of a file of matches, in place of an earlier one.
+    """Write the page of a file of matches, in JSON lines, in place of an earlier one.
 
-    Args:
-        path: The page.
-        matches_file: The matches, in JSON lines.
-        summary: What was mined.
-        read_document: Returns a document by its id, or raises DocumentMissingError.
-        index: The name of the index.
-        model: The fingerprint of the model.
-        by: Metadata fields whose values are counted.
-        date_field: The field with the dates; None for the first whose values are dates.
-        values: How many documents have each value of the fields in `by`.
-
-    Raises:
-        UsageError: If a file cannot be read or written.
+    `read_document` returns a document by its id, or raises DocumentMissingError. Counted are the
+    values of the metadata fields in `by`, of which `values` has the numbers of all documents, and
+    weeks by `date_field`; None for the first whose values are dates. UsageError is raised if a file
+    cannot be read or written.
     """
     from hybrid_search.topics.report.page import build_page  # jinja2, only if there is a report
 
@@ -89,13 +81,9 @@ def write_report(
         index,
         summary.estimate_missed(),
     )
-    try:
+    failure = f"the report cannot be written to {path}"
+    with explain_failure(failure, "free space, or name another file"):
         replace_file(path, page.encode("utf-8", "replace"))
-    except OSError as error:
-        raise UsageError(
-            f"the report cannot be written to {path} ({error.strerror}): free space, or name "
-            "another file"
-        ) from error
 
 
 def count_values(
