@@ -21,8 +21,10 @@ import pytest
 from hybrid_search.backends.server.dialects import DIALECTS
 from hybrid_search.backends.server.transport import bulk, retry
 from hybrid_search.backends.server.transport.address import Address
+from hybrid_search.backends.server.transport.bulk import Action
+from hybrid_search.backends.server.transport.client import parse_retry_after
 from hybrid_search.backends.server.transport.connection import Server, connect
-from hybrid_search.backends.server.transport.errors import MAX_REASON_LENGTH, parse_retry_after
+from hybrid_search.backends.server.transport.errors import MAX_REASON_LENGTH
 from hybrid_search.credentials import Access, Secret
 from hybrid_search.errors import AccessError, ServerError, UsageError
 from hybrid_search.observability.traffic import count_traffic
@@ -543,9 +545,7 @@ def test_a_bulk_request_to_a_server_that_is_not_trusted_ends(
     engine: str, tls: Certificates
 ) -> None:
     with make_tls_server(tls) as server, pytest.raises(AccessError, match="is not trusted"):
-        list(
-            connect_to(engine, server).bulk([{"_op_type": "delete", "_index": "calls", "_id": "a"}])
-        )
+        list(connect_to(engine, server).bulk([Action("calls", "a")]))
 
 
 def test_any_certificate_is_taken_where_that_was_asked_for_and_warned_of_once(
@@ -610,16 +610,9 @@ def test_texts_that_travel_open_are_warned_of_once_except_on_this_machine(
 # Bulk
 
 
-def actions(count: int, size: int = 1) -> Iterator[dict[str, Any]]:
-    return (
-        {
-            "_op_type": "index",
-            "_index": "calls",
-            "_id": str(number),
-            "_source": {"text": "x" * size},
-        }
-        for number in range(count)
-    )
+def actions(count: int, size: int = 1) -> Iterator[Action]:
+    source = json.dumps({"text": "x" * size}).encode()
+    return (Action("calls", str(number), source) for number in range(count))
 
 
 def accept_bulk(request: HttpRequest) -> Reply:
@@ -633,17 +626,17 @@ def statuses(server: Server, count: int, size: int = 1) -> list[int]:
 
 
 def test_each_action_has_its_outcome_in_its_order(engine: str) -> None:
-    bulk_actions: list[dict[str, Any]] = [
-        {"_op_type": "index", "_index": "calls", "_id": "a#0", "_source": {"text": "ü"}},
-        {"_op_type": "delete", "_index": "calls", "_id": "gone"},
-        {"_op_type": "update", "_index": "calls", "_id": "b#0", "doc": {"passages": 2}},
-        {"_op_type": "create", "_index": "calls", "_id": "c#0", "_source": {}},
+    bulk_actions = [
+        Action("calls", "a#0", '{"text":"ü"}'.encode()),
+        Action("calls", "gone"),
+        Action("calls", "b#0", b'{"passages":2}'),
+        Action("calls", "c#0", b"{}"),
     ]
     items = [
         {"index": {"_id": "a#0", "status": 201}},
         {"delete": {"_id": "gone", "status": 404, "result": "not_found"}},
         {
-            "update": {
+            "index": {
                 "_id": "b#0",
                 "status": 429,
                 "error": {
@@ -653,7 +646,7 @@ def test_each_action_has_its_outcome_in_its_order(engine: str) -> None:
             }
         },
         {
-            "create": {
+            "index": {
                 "_id": "c#0",
                 "status": 400,
                 "error": {
@@ -783,9 +776,9 @@ def test_actions_that_an_answer_leaves_out_are_not_taken_for_done(engine: str) -
 
 
 def test_actions_are_read_as_they_are_sent_and_left_as_they_were(engine: str) -> None:
-    read_actions: list[dict[str, Any]] = []
+    read_actions: list[Action] = []
 
-    def source() -> Iterator[dict[str, Any]]:
+    def source() -> Iterator[Action]:
         for action in actions(2000):
             read_actions.append(action)
             yield action
@@ -799,7 +792,7 @@ def test_actions_are_read_as_they_are_sent_and_left_as_they_were(engine: str) ->
 
 
 def test_an_error_of_where_actions_come_from_is_raised_as_it_is(engine: str) -> None:
-    def source() -> Iterator[dict[str, Any]]:
+    def source() -> Iterator[Action]:
         yield from actions(3)
         raise RuntimeError("no more")
 
@@ -954,15 +947,10 @@ def collect_printed_texts(server: Server) -> Iterator[str]:
 
 
 @pytest.fixture
-def debug_log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """All loggers at DEBUG, including one that does not propagate its records."""
+def debug_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """All loggers at DEBUG."""
     caplog.set_level(logging.DEBUG)
-    tracer = logging.getLogger("opensearchpy.trace")
-    tracer.addHandler(caplog.handler)
-    tracer.setLevel(logging.DEBUG)
-    yield caplog
-    tracer.removeHandler(caplog.handler)
-    tracer.setLevel(logging.NOTSET)
+    return caplog
 
 
 @pytest.mark.parametrize("login", LOGINS)

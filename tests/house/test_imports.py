@@ -68,7 +68,6 @@ ALLOWED_IMPORTERS = {
         "ingest.seen_ids",
         "ingest.sources.turn_rows",
     },
-    "opensearchpy": {"backends.server.transport.client"},
     "urllib3": {"backends.server.transport.client"},
     "botocore": {"backends.server.transport.sigv4"},
     "charset_normalizer": {"ingest.sources.encodings"},
@@ -126,7 +125,7 @@ HEAVY_LIBRARIES = (
     "rich",
     "pydantic",
     "sqlite3",
-    "opensearchpy",
+    "urllib3",
     "botocore",
     "tokenizers",
     "numpy",
@@ -138,7 +137,6 @@ HEAVY_LIBRARIES = (
 )
 UNUSED_BY_A_QUERY = (
     "onnx",
-    "opensearchpy",
     "botocore",
     "urllib3",
     "pyarrow",

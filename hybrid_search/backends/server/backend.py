@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from hybrid_search.backends.base import Backend, T, Writer
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import (
-    aliases,
-    passage_codec,
-    request_bodies,
-    scan,
-)
+from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.head_cache import HeadCache
 from hybrid_search.backends.server.index_size import SizeCache, describe_index
 from hybrid_search.backends.server.leg_search import LegSearch, read_scores
 from hybrid_search.backends.server.new_index import NewIndexWriter
 from hybrid_search.backends.server.next_version import NextVersion
 from hybrid_search.backends.server.reach import BATCH_PASSAGES, is_wide
+from hybrid_search.backends.server.request_bodies import split_batches
 from hybrid_search.backends.server.searcher import Searcher
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.writer import ServerWriter
@@ -83,13 +80,20 @@ class ServerBackend(Backend):
 
         `options` take precedence over those of this backend.
 
-        Raises ModelError if the index exists and was written with another model or policy, and
-        UsageError if the index exists and has other `options`.
+        Raises ModelError if the index exists and was written with another model or policy.
+
+        Raises:
+            UsageError: If the index exists and has other `options`.
         """
         index_options = self.options.override(options)
         server_index = aliases.open_or_create(self.server, index, spec, index_options)
-        if options:
-            _check_options(index, options, aliases.read_options(self.server, server_index))
+        current = aliases.read_options(self.server, server_index) if options else {}
+        for name, value in options.items():
+            if current.get(name, value) != value:
+                raise UsageError(
+                    f"index {index!r} has {name} {current[name]!r}, but {value!r} was given: "
+                    "leave it out, or make the next version by reindex"
+                )
 
     def create_next_version(
         self, index: str, spec: IndexSpec, options: Mapping[str, str]
@@ -156,11 +160,10 @@ class ServerBackend(Backend):
         Raises IndexChangedError if the index was replaced since its head was remembered.
         """
         proposals = self._leg_search.run(index, request)
-        matches = list(proposals.bm25) if request.lexical else []
-        lexical = _cut(matches, request.window)
+        lexical = _cut(list(proposals.bm25), request.window) if request.lexical else []
         hits = proposals.hits
         if request.semantic and is_wide(request):
-            batches = _split_batches(list(hits))
+            batches = split_batches(list(hits), BATCH_PASSAGES)
             bodies = (request_bodies.codes_body(request, batch) for batch in batches)
             fetched = self._searcher.search_batches(index, bodies)
             hits = {passage_codec.hit_key(hit): hit for hit in fetched}
@@ -188,7 +191,8 @@ class ServerBackend(Backend):
         """Return the passages of `keys` that exist; what a leg has found of them is not fetched."""
         scores = dict(known_scores) if request.phrase else dict.fromkeys(keys, 0.0)
         codes = {**best.codes, **best.others, **dict.fromkeys(best.damaged, UNREADABLE)}
-        for batch in _split_batches([key for key in keys if key not in scores or key not in codes]):
+        unknown = [key for key in keys if key not in scores or key not in codes]
+        for batch in split_batches(unknown, BATCH_PASSAGES):
             unscored = [key for key in batch if key not in scores]
             uncoded = [key for key in batch if key not in codes]
             bodies = []
@@ -200,8 +204,8 @@ class ServerBackend(Backend):
             hit_lists = [part["hits"]["hits"] for part in parts]
             if unscored:
                 scores |= read_scores(hit_lists.pop(0))
-            if uncoded:
-                codes |= passage_codec.read_codes(hit_lists.pop())
+            for hit in hit_lists.pop() if uncoded else ():
+                codes[passage_codec.hit_key(hit)] = passage_codec.decode_codes(hit)
         return [
             StoredPassage(
                 key,
@@ -216,15 +220,16 @@ class ServerBackend(Backend):
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
-        bodies = map(request_bodies.contents_body, _split_batches(keys))
-        hits = self._searcher.search_batches(index, bodies)
-        return passage_codec.read_contents(hits)
+        batches = split_batches(keys, BATCH_PASSAGES)
+        hits = self._searcher.search_batches(index, map(request_bodies.contents_body, batches))
+        return {hit["_id"]: passage_codec.build_content(hit) for hit in hits}
 
     def find_highlights(
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return the start and end of the matching words of each passage of `keys` that has any."""
-        bodies = (request_bodies.highlights_body(request, batch) for batch in _split_batches(keys))
+        batches = split_batches(keys, BATCH_PASSAGES)
+        bodies = (request_bodies.highlights_body(request, batch) for batch in batches)
         hits = self._searcher.search_batches(index, bodies)
         return {
             hit["_id"]: passage_codec.read_highlights(hit) for hit in hits if "highlight" in hit
@@ -269,10 +274,7 @@ def _score_spans(
 
     All spans of the passages of `hits` are scored.
     """
-
-    def choose(ranked: list[Key]) -> list[Key]:
-        return _cut(ranked, request.window)
-
+    choose = partial(_cut, window=request.window)
     # of passages of equal scores the first id comes first, and not the first in the graph
     keys = sorted(hits, key=passage_codec.parse_passage_id)
     if request.span_filter:
@@ -286,18 +288,3 @@ def _cut(ranked: Sequence[Key], window: int) -> list[Key]:
     """Return the passages within the window of a leg, best first."""
     documents = (passage_codec.parse_passage_id(key)[0] for key in ranked)
     return [ranked[position] for position in choose_window(documents, window)]
-
-
-def _split_batches(keys: Sequence[Key]) -> Iterator[list[Key]]:
-    """Yield `keys` in lists for one request each."""
-    for start in range(0, len(keys), BATCH_PASSAGES):
-        yield list(keys[start : start + BATCH_PASSAGES])
-
-
-def _check_options(index: str, options: Mapping[str, str], current: Mapping[str, str]) -> None:
-    for name, value in options.items():
-        if current.get(name, value) != value:
-            raise UsageError(
-                f"index {index!r} has {name} {current[name]!r}, but {value!r} was given: "
-                "leave it out, or make the next version by reindex"
-            )

@@ -35,13 +35,10 @@ class FieldTypes:
         The server is asked once for each field, and only for a refusal.
         """
         if name not in self._users:
-            self._users[name] = self._search_user(name)
+            query = {"exists": {"field": f"metadata.{name}"}}
+            body = {"size": 1, "query": query, **request_bodies.KEYS}
+            # a name with a star would stand for other fields too
+            answer = None if "*" in name else aliases.search(self._server, self._index_name, body)
+            hits = answer["hits"]["hits"] if answer else []
+            self._users[name] = str(hits[0]["fields"]["document_id"][0]) if hits else None
         return self._users[name]
-
-    def _search_user(self, name: str) -> str | None:
-        if "*" in name:  # it would stand for other fields too
-            return None
-        query = {"exists": {"field": f"metadata.{name}"}}
-        body = {"size": 1, "query": query, **request_bodies.KEYS}
-        hits = aliases.search(self._server, self._index_name, body)["hits"]["hits"]
-        return str(hits[0]["fields"]["document_id"][0]) if hits else None

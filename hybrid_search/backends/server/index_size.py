@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -75,26 +75,29 @@ class SizeCache:
 def describe_index(server: Server, searcher: Searcher, index: str) -> IndexInfo:
     """Return the spec and fields of `index`, and how much is in it."""
     server_index = aliases.find_index(server, index)
-    info = parse_counts(server_index, searcher.search(index, COUNTS))
-    return replace(info, bytes=_measure_bytes(server, index))
+    counts = searcher.search(index, COUNTS)
+    return parse_counts(server_index, counts, _measure_bytes(server, index))
 
 
-def parse_counts(index: aliases.ServerIndex, response: Mapping[str, Any]) -> IndexInfo:
-    """Return the size of an index from the answer to `COUNTS`."""
-    aggregations, passages = response["aggregations"], response["hits"]["total"]["value"]
-    documents = aggregations["documents"]["doc_count"]
-    spans = int(aggregations["spans"]["value"])
-    milliseconds = aggregations["written_at"]["value"]
-    written_at = datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
-    return IndexInfo(index.spec, index.fields, documents, passages, spans, written_at=written_at)
+def parse_counts(
+    index: aliases.ServerIndex, answer: Mapping[str, Any], size: int | None = None
+) -> IndexInfo:
+    """Return how much is in an index of a `size` in bytes, from the answer to `COUNTS`."""
+    counts = answer["aggregations"]
+    milliseconds = counts["written_at"]["value"]
+    return IndexInfo(
+        index.spec,
+        index.fields,
+        counts["documents"]["doc_count"],
+        answer["hits"]["total"]["value"],
+        int(counts["spans"]["value"]),
+        size,
+        datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None,
+    )
 
 
 def _measure_bytes(server: Server, index: str) -> int | None:
-    """Return the bytes of an index without its replicas; None with a warning if it may not ask.
-
-    Raises:
-        AccessError: If the login itself is refused.
-    """
+    """Return the bytes of an index without its replicas; None with a warning if it may not ask."""
     try:
         stats = server.request("GET", f"/{quote(index)}/_stats/store", read=answers.STORED.read)
     except AccessError as error:

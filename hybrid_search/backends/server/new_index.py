@@ -47,17 +47,14 @@ class NewIndexWriter:
         if not entries:
             return []
         if self._writer is None:
-            self._writer = self._create()
+            index = aliases.open_or_create(self._server, self._alias, self._spec, self._options)
+            self._writer = ServerWriter(self._server, index, self._options, patience=self._patience)
         refusals = self._writer.write(entries)
         refused = {id(refusal.document) for refusal in refusals}
         self._has_documents |= any(
             entry.is_last and id(entry.document) not in refused for entry in entries
         )
         return refusals
-
-    def _create(self) -> ServerWriter:
-        index = aliases.open_or_create(self._server, self._alias, self._spec, self._options)
-        return ServerWriter(self._server, index, self._options, patience=self._patience)
 
     def abandon(self) -> None:
         """Forget the unfinished document, if there is one."""

@@ -14,6 +14,7 @@ from hybrid_search.backends.base import IndexVersion
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.index_size import COUNTS, parse_counts
+from hybrid_search.backends.server.transport.bulk import Action
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import IndexInfo, IndexSpec, check_spec
@@ -67,16 +68,14 @@ class NextVersion(IndexVersion):
         Raises:
             IndexStoreError: If the old one changed meanwhile, or a passage was refused.
         """
-        check_spec(
-            self.old.alias, replace(self.old.spec, policy=self.new.spec.policy), self.new.spec
-        )
+        old_spec = replace(self.old.spec, policy=self.new.spec.policy)
+        check_spec(self.old.alias, old_spec, self.new.spec)
         state_before = self._read_state(self.old)
-        for copied, outcome in enumerate(
-            self._server.wait(PATIENCE).send_all(self._build_actions(rehash)), 1
-        ):
+        outcomes = self._server.wait(PATIENCE).send_all(self._build_actions(rehash))
+        for copied, outcome in enumerate(outcomes, 1):
             if not outcome.is_accepted:
                 raise IndexStoreError(
-                    f"passage {outcome.action['_id']!r} was refused by the new index: "
+                    f"passage {outcome.action.id!r} was refused by the new index: "
                     f"{outcome.reason}. Nothing was changed"
                 )
             if copied % PAGE == 0:
@@ -126,42 +125,29 @@ class NextVersion(IndexVersion):
                 error,
             )
 
-    def _build_actions(self, rehash: Rehash) -> Iterator[dict[str, Any]]:
-        """Yield for each passage the bulk action that copies it."""
-        for hit in self._iterate_hits():
-            source = hit["_source"]
-            codes = passage_codec.decode_codes(hit)
-            if not word_codes.is_sound(codes, self.new.spec.dimension):
+    def _build_actions(self, rehash: Rehash) -> Iterator[Action]:
+        """Yield for each passage the action that copies it."""
+        aliases.refresh(self._server, self.old.name)
+        fields = {
+            "_source": {"excludes": ["spans", "tokens"]},
+            "docvalue_fields": request_bodies.CODES["docvalue_fields"],
+        }
+        spec = self.new.spec
+        for hit in scan.iterate_hits(self._server, self.old.name, fields, PAGE):
+            source, codes = hit["_source"], passage_codec.decode_codes(hit)
+            if not word_codes.is_sound(codes, spec.dimension):
                 raise IndexStoreError(
                     f"the word codes of passage {hit['_id']!r} are damaged or missing: "
                     f"hybrid-search verify --index {self.new.alias} --repair"
                 )
-            derived_fields = passage_codec.derive_fields(
-                codes,
-                source["start"],
-                self.new.spec.policy,
-                source["text"],
-                self.new.graph,
-            )
             source |= {
-                "source_hash": rehash(source["source_hash"], self.new.spec),
+                "source_hash": rehash(source["source_hash"], spec),
                 **passage_codec.describe_metadata(source.get("metadata", {}), source["layout"]),
-                **derived_fields,
+                **passage_codec.derive_fields(
+                    codes, source["start"], spec.policy, source["text"], self.new.graph
+                ),
             }
-            yield {
-                "_op_type": "index",
-                "_index": self.new.name,
-                "_id": hit["_id"],
-                "_source": passage_codec.to_json(source).decode(),
-            }
-
-    def _iterate_hits(self) -> Iterator[dict[str, Any]]:
-        aliases.refresh(self._server, self.old.name)
-        source_options = {
-            "_source": {"excludes": ["spans", "tokens"]},
-            "docvalue_fields": request_bodies.CODES["docvalue_fields"],
-        }
-        yield from scan.iterate_hits(self._server, self.old.name, source_options, PAGE)
+            yield Action(self.new.name, hit["_id"], passage_codec.to_json(source))
 
     def _describe(self, index: aliases.ServerIndex) -> IndexInfo:
         aliases.refresh(self._server, index.name)

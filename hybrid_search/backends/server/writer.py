@@ -7,25 +7,19 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
 
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import (
-    aliases,
-    answers,
-    mappings,
-    passage_codec,
-    scan,
-)
+from hybrid_search.backends.server import aliases, mappings, passage_codec, scan
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.field_types import FieldTypes
-from hybrid_search.backends.server.transport.bulk import Outcome
+from hybrid_search.backends.server.request_bodies import split_batches
+from hybrid_search.backends.server.transport.bulk import Action, Outcome, check_accepted
+from hybrid_search.backends.server.transport.client import encode_json
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import Refusal, RejectedDocument
 from hybrid_search.credentials import PATIENCE
@@ -47,7 +41,6 @@ NOTES_SECONDS = 10.0
 
 NESTED_LIMIT = "index.mapping.nested_objects.limit"
 """The setting of an index that limits the covering spans of a passage."""
-_READ_NESTED_LIMIT = answers.settings_reader(NESTED_LIMIT)
 
 _log = logging.getLogger(__name__)
 
@@ -79,16 +72,8 @@ class ServerWriter:
         self._buffer: DocumentBuffer | None = None
         self._unrefreshed_ids: set[str] = set()
         aliases.refresh(self._server, index.name)
-        self._max_spans = self._fetch_nested_limit()
-
-    def _fetch_nested_limit(self) -> int:
-        settings: dict[str, int] = self._server.request(
-            "GET",
-            f"/{quote(self._index.name)}/_settings/{NESTED_LIMIT}",
-            params={"include_defaults": True, "flat_settings": True},
-            read=_READ_NESTED_LIMIT,
-        )
-        return settings[NESTED_LIMIT]
+        settings = aliases.read_settings(self._server, index.name, NESTED_LIMIT)
+        self._max_spans = settings[NESTED_LIMIT]
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the source hashes of those documents of `ids` that are completely indexed.
@@ -97,15 +82,14 @@ class ServerWriter:
         """
         self._index.check_whole("write to")
         hashes: dict[str, str] = {}
-        for start in range(0, len(ids), BATCH_IDS):
-            body = _build_versions_body(ids[start : start + BATCH_IDS])
+        for batch in split_batches(ids, BATCH_IDS):
+            body = _build_versions_body(batch)
             answer = aliases.search(self._server, self._index.name, body)
-            buckets = answer["aggregations"]["documents"]["buckets"]
-            hashes |= {
-                bucket["key"]: bucket["hashes"]["buckets"][0]["key"]
-                for bucket in buckets
-                if _is_complete(bucket)
-            }
+            for bucket in answer["aggregations"]["documents"]["buckets"]:
+                version, *others = bucket["hashes"]["buckets"] or [None]
+                is_complete = version and version["doc_count"] == version["passages"]["value"]
+                if is_complete and not others:
+                    hashes[bucket["key"]] = version["key"]
         return hashes
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
@@ -141,13 +125,10 @@ class ServerWriter:
                 self._buffer = DocumentBuffer(entry.document, entry.passages)
             if self._buffer:
                 self._check(entry)
-                self._buffer.add(
-                    passage_codec.to_json(
-                        passage_codec.build_source(
-                            entry, self._index.spec, self._buffer.taken_at, self._index.graph
-                        )
-                    )
+                source = passage_codec.build_source(
+                    entry, self._index.spec, self._buffer.taken_at, self._index.graph
                 )
+                self._buffer.add(passage_codec.to_json(source))
         except InputError as error:
             self.abandon()
             return Refusal(entry.document, str(error), error.detail)
@@ -161,11 +142,9 @@ class ServerWriter:
 
     def _check_alias(self) -> None:
         """Raise IndexStoreError if the alias stands for another version by now."""
-        current_names = (
-            aliases.resolve_alias(self._server, self._index.alias)
-            if self._published
-            else {self._index.name}
-        )
+        if not self._published:
+            return
+        current_names = aliases.resolve_alias(self._server, self._index.alias)
         if self._index.name not in current_names:
             raise IndexStoreError(
                 f"{self._index.alias!r} pointed to {self._index.name} at the start of "
@@ -189,33 +168,26 @@ class ServerWriter:
         What older versions had more is removed, and none of the documents is left half written.
         """
         self._check_alias()
-        leftovers = self._find_leftovers(buffers)
+        leftover_ids = self._find_leftovers(buffers)
         refused: dict[str, Outcome] = {}
-        accepted_counts: Counter[str] = Counter()
-        for outcome in self._server.send_all(self._actions(buffers)):
-            document_id = passage_codec.parse_passage_id(str(outcome.action["_id"]))[0]
+        accepted: set[str] = set()
+        for outcome in self._server.send_all(self._build_actions(buffers)):
+            document_id, _ = passage_codec.parse_passage_id(outcome.action.id)
             if outcome.is_accepted:
-                accepted_counts[document_id] += 1
+                accepted.add(document_id)
             else:
                 refused.setdefault(document_id, outcome)
-        partial_buffers = [
-            buffer
+        half_written_ids = [
+            passage_codec.passage_id(buffer.document.id, ordinal)
             for buffer in buffers
-            if buffer.document.id in refused and accepted_counts[buffer.document.id]
-        ]
-        # the older versions of these are still whole
-        untouched_ids = set(refused) - {buffer.document.id for buffer in partial_buffers}
-        partial_passages = [
-            (buffer.document.id, ordinal)
-            for buffer in partial_buffers
+            if buffer.document.id in refused.keys() & accepted
             for ordinal in range(buffer.passages)
         ]
-        self._remove(
-            [
-                *partial_passages,
-                *(passage for passage in leftovers if passage[0] not in untouched_ids),
-            ]
-        )
+        untouched = refused.keys() - accepted  # their older versions are still whole
+        outdated_ids = [
+            id_ for id_ in leftover_ids if passage_codec.parse_passage_id(id_)[0] not in untouched
+        ]
+        self._remove([*half_written_ids, *outdated_ids])
         self._unrefreshed_ids |= {buffer.document.id for buffer in buffers}
         return [
             _build_refusal(buffer.document, refused[buffer.document.id])
@@ -223,102 +195,67 @@ class ServerWriter:
             if buffer.document.id in refused
         ]
 
-    def _actions(self, buffers: Iterable[DocumentBuffer]) -> Iterator[dict[str, Any]]:
+    def _build_actions(self, buffers: Iterable[DocumentBuffer]) -> Iterator[Action]:
         for buffer in buffers:
             for ordinal, source in enumerate(buffer):
                 id_ = passage_codec.passage_id(buffer.document.id, ordinal)
-                yield {
-                    "_op_type": "index",
-                    "_index": self._index.name,
-                    "_id": id_,
-                    "_source": source.decode(),
-                }
+                yield Action(self._index.name, id_, source)
 
-    def _find_leftovers(self, buffers: Sequence[DocumentBuffer]) -> list[tuple[str, int]]:
+    def _find_leftovers(self, buffers: Sequence[DocumentBuffer]) -> list[str]:
         """Return the passages that the index has beyond those of the new versions."""
-        if len(self._unrefreshed_ids) > MAX_UNREFRESHED or any(
-            buffer.document.id in self._unrefreshed_ids for buffer in buffers
-        ):
+        ids = {buffer.document.id for buffer in buffers}
+        if len(self._unrefreshed_ids) > MAX_UNREFRESHED or ids & self._unrefreshed_ids:
             self._refresh()
-        leftover_queries = [
-            {
-                "bool": {
-                    "filter": [
-                        {"term": {"document_id": buffer.document.id}},
-                        {"range": {"ordinal": {"gte": buffer.passages}}},
-                    ]
-                }
-            }
-            for buffer in buffers
-        ]
-        return [
-            passage
-            for start in range(0, len(leftover_queries), BATCH_IDS)
-            for passage in self._find_passages(
-                {"bool": {"should": leftover_queries[start : start + BATCH_IDS]}}
-            )
-        ]
+        leftover_ids: list[str] = []
+        for batch in split_batches(buffers, BATCH_IDS):
+            tests = [
+                [
+                    {"term": {"document_id": buffer.document.id}},
+                    {"range": {"ordinal": {"gte": buffer.passages}}},
+                ]
+                for buffer in batch
+            ]
+            queries = [{"bool": {"filter": test}} for test in tests]
+            leftover_ids += self._find_passages({"bool": {"should": queries}})
+        return leftover_ids
 
-    def _find_passages(self, query: dict[str, Any]) -> list[tuple[str, int]]:
-        """Return document id and ordinal of every passage that matches `query`."""
-        hits = scan.iterate_hits(
-            self._server,
-            self._index.name,
-            {"query": query, "_source": False},
-            PAGE_HITS,
-        )
-        return [passage_codec.parse_passage_id(hit["_id"]) for hit in hits]
+    def _find_passages(self, query: dict[str, Any]) -> list[str]:
+        """Return the ids of the passages that match `query`."""
+        body = {"query": query, "_source": False}
+        hits = scan.iterate_hits(self._server, self._index.name, body, PAGE_HITS)
+        return [hit["_id"] for hit in hits]
 
-    def _remove(self, passages: Iterable[tuple[str, int]]) -> None:
-        actions = (
-            {
-                "_op_type": "delete",
-                "_index": self._index.name,
-                "_id": passage_codec.passage_id(*passage),
-            }
-            for passage in passages
-        )
-        _check_accepted(self._server.send_all(actions))
+    def _remove(self, ids: Iterable[str]) -> None:
+        check_accepted(self._server.send_all(Action(self._index.name, id_) for id_ in ids))
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents, and return how many of `ids` existed."""
         self._check_alias()
         self._refresh()
-        passages: list[tuple[str, int]] = []
-        for start in range(0, len(ids), BATCH_IDS):
-            query = {"terms": {"document_id": list(ids[start : start + BATCH_IDS])}}
-            passages += self._find_passages(self._index.narrow(query))
-        self._remove(passages)
+        passage_ids: list[str] = []
+        for batch in split_batches(ids, BATCH_IDS):
+            query = {"terms": {"document_id": batch}}
+            passage_ids += self._find_passages(self._index.narrow(query))
+        self._remove(passage_ids)
         self._refresh()
-        return len({document_id for document_id, _ in passages})
+        return len({passage_codec.parse_passage_id(id_)[0] for id_ in passage_ids})
 
     def note(self, rejected: Sequence[RejectedDocument]) -> None:
         """Record rejected documents in the index ``NAME-rejected``, for dashboards.
 
         A failure is only logged, since the rejects file has them too.
         """
-        name = f"{self._index.alias}{aliases.REJECTED}"
-        noted_at = datetime.now(UTC).isoformat(timespec="seconds")
+        server, name = self._notes_server, f"{self._index.alias}{aliases.REJECTED}"
+        origin = {"index": self._index.alias, "at": datetime.now(UTC).isoformat(timespec="seconds")}
+        actions = []
+        for document in rejected:
+            given = {key: value for key, value in asdict(document).items() if value is not None}
+            actions.append(Action(name, secrets.token_hex(10), encode_json({**origin, **given})))
         try:
-            aliases.ensure_index(
-                self._notes_server,
-                name,
-                mappings.notes_body("rejected", self._server.engine, self._options),
-            )
-            notes = [
-                {
-                    "index": self._index.alias,
-                    "at": noted_at,
-                    **{key: value for key, value in asdict(document).items() if value is not None},
-                }
-                for document in rejected
-            ]
-            actions = [
-                {"_op_type": "index", "_index": name, "_id": secrets.token_hex(10), "_source": note}
-                for note in notes
-            ]
-            _check_accepted(self._notes_server.send_all(actions))
-            aliases.refresh(self._notes_server, name)
+            body = mappings.notes_body("rejected", server.engine, self._options)
+            aliases.ensure_index(server, name, body)
+            check_accepted(server.send_all(actions))
+            aliases.refresh(server, name)
         except ServerError as error:
             _log.warning(
                 "refused documents were not noted in %r (they are in the rejects file): %s",
@@ -365,36 +302,15 @@ def _build_refusal(document: Document, outcome: Outcome) -> Refusal:
     return Refusal(document, f"the server refused it: {kind} ({outcome.status})", outcome.reason)
 
 
-def _check_accepted(outcomes: Iterable[Outcome]) -> None:
-    for outcome in outcomes:
-        if not outcome.is_accepted:
-            raise ServerError(
-                f"the server refused to {outcome.action['_op_type']} "
-                f"{outcome.action['_id']!r}: {outcome.reason}",
-                outcome.status,
-            )
-
-
-def _build_versions_body(ids: Sequence[str]) -> dict[str, Any]:
+def _build_versions_body(ids: list[str]) -> dict[str, Any]:
     """Return the search that counts the passages of each document by version."""
     hashes = {
         "terms": {"field": "source_hash", "size": 2},
         "aggs": {"passages": {"max": {"field": "passages"}}},
     }
-    document_terms = {
-        "terms": {"field": "document_id", "size": len(ids)},
-        "aggs": {"hashes": hashes},
-    }
+    terms = {"field": "document_id", "size": len(ids)}
     return {
         "size": 0,
-        "query": {"terms": {"document_id": list(ids)}},
-        "aggs": {"documents": document_terms},
+        "query": {"terms": {"document_id": ids}},
+        "aggs": {"documents": {"terms": terms, "aggs": {"hashes": hashes}}},
     }
-
-
-def _is_complete(bucket: dict[str, Any]) -> bool:
-    """Return whether a document has all passages of one version, and none of another."""
-    versions = bucket["hashes"]["buckets"]
-    if len(versions) != 1:
-        return False
-    return bool(versions[0]["doc_count"] == versions[0]["passages"]["value"])

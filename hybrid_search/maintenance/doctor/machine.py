@@ -16,7 +16,7 @@ from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
 from hybrid_search.system import DISTRIBUTION, available_cores, install_command
 
 PACKAGES = (
-    *("numpy", "tokenizers", "numkong", "tantivy", "pydantic", "opensearch-py", "typer", "rich"),
+    *("numpy", "tokenizers", "numkong", "tantivy", "pydantic", "urllib3", "typer", "rich"),
     *("botocore", "prometheus-client", "opentelemetry-api", "ray", "starlette", "uvicorn"),
 )
 PACKAGE = "hybrid_search"

@@ -1,29 +1,23 @@
-"""Sends requests over opensearch-py, to both engines; no other module imports that library."""
+"""Sends requests over urllib3, to both engines; no other module imports that library."""
 
 from __future__ import annotations
 
 import json
 import logging
 import ssl
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Iterator
 from time import monotonic
 from typing import Any
 
 import cbor2
 import certifi
-from opensearchpy import Connection, SerializationError, Transport
-from opensearchpy.helpers import expand_action
-from opensearchpy.serializer import Serializer
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, disable_warnings
-from urllib3.exceptions import HTTPError, InsecureRequestWarning, ReadTimeoutError
+from urllib3.exceptions import HTTPError, InsecureRequestWarning, InvalidHeader, ReadTimeoutError
+from urllib3.util import Retry
 
 from hybrid_search.backends.server.transport import sigv4
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.errors import (
-    RequestError,
-    TooLargeError,
-    build_request_error,
-)
+from hybrid_search.backends.server.transport.errors import UNUSABLE, RequestError
 from hybrid_search.credentials import MEGABYTE, Access
 from hybrid_search.errors import UsageError
 from hybrid_search.observability.traffic import note_answer
@@ -41,8 +35,10 @@ POOL = 32
 READ_BYTES = 256 * 1024
 """Bytes that are read, or unpacked from a compressed answer, at once."""
 
-Sign = Callable[[str, str, bytes | None], dict[str, str]]
-"""Returns the headers that sign a request, given method, URL and body."""
+_NOT_CBOR = (cbor2.CBORDecodeError, ArithmeticError, LookupError, MemoryError, TypeError)
+"""What its library raises: tagged values are made by the classes of their types, which refuse them
+in many ways.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -57,29 +53,22 @@ class Client:
     """
 
     def __init__(self, address: Address, access: Access) -> None:
-        header = access.authorization()
-        host = {
-            "host": address.host,
-            "port": address.port,
-            "use_ssl": address.is_secure,
-            "url_prefix": address.prefix,
-        }
+        self._address, self._seconds = address, access.timeout
+        self._most_bytes = int(access.answer_megabytes * MEGABYTE)
+        login = access.authorization()
+        self._login = {"authorization": login.reveal()} if login else {}
+        self._sign = sigv4.create_signer(access)
+        self._ssl_context = _create_ssl_context(access) if address.is_secure else None
         if not access.verify:
             # one for each request; `connection.warn` has logged it once
             disable_warnings(InsecureRequestWarning)
-        most_bytes = int(access.answer_megabytes * MEGABYTE)
-        self._transport = Transport(
-            [host],
-            connection_class=_Node,
-            headers={"authorization": header.reveal()} if header else {},
-            seconds=access.timeout,
-            most_bytes=most_bytes,
-            sign=_create_signer(access),
-            ssl_context=_create_ssl_context(access) if address.is_secure else None,
-            max_retries=0,
-            retry_on_status=(),
-            serializers={CBOR: _Cbor()},
-        )
+        self._pool = self._create_pool()
+
+    def _create_pool(self) -> HTTPConnectionPool:
+        host, port, context = self._address.host, self._address.port, self._ssl_context
+        if context is None:
+            return HTTPConnectionPool(host, port, maxsize=POOL)
+        return HTTPSConnectionPool(host, port, maxsize=POOL, ssl_context=context)
 
     def send(
         self, method: str, target: str, body: bytes | None, content_type: str, accept: str
@@ -91,104 +80,32 @@ class Client:
         Raises:
             RequestError: If the request failed.
         """
-        try:
-            answer = self._transport.perform_request(
-                method,
-                target,
-                headers={"content-type": content_type, "accept": accept},
-                body=body,
-                ignore=(404,) if method == "HEAD" else (),
-            )
-        except SerializationError as error:
-            raise RequestError(0, _explain_format(error.args[0])) from error
-        if isinstance(answer, bytes):
-            raise RequestError(0, _explain_format(answer))
-        return answer
-
-    def close(self) -> None:
-        """Close the sockets; the next request opens others."""
-        self._transport.close()
-
-
-def encode_json(body: Any) -> bytes:
-    """Return compact JSON without NaN, which no server accepts; empty for None."""
-    return (
-        b""
-        if body is None
-        else json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    )
-
-
-def encode_action(action: Mapping[str, Any]) -> bytes:
-    """Return the lines of a bulk request for an action of the library's bulk helper.
-
-    Its ``_source`` is an object or its JSON.
-    """
-    head, source = expand_action(dict(action))
-    lines = [encode_json(head)]
-    if source is not None:
-        lines.append(source.encode() if isinstance(source, str) else encode_json(source))
-    return b"".join(line + b"\n" for line in lines)
-
-
-class _Node(Connection):
-    """The library's connection to a server, which takes answers up to a limit of their size."""
-
-    def __init__(
-        self,
-        *,
-        seconds: float,
-        most_bytes: int,
-        sign: Sign | None,
-        ssl_context: ssl.SSLContext | None,
-        **options: Any,
-    ) -> None:
-        super().__init__(**options)
-        self._seconds, self._most_bytes = seconds, most_bytes
-        self._sign, self._ssl_context = sign, ssl_context
-        self._pool = self._create_pool()
-
-    def _create_pool(self) -> HTTPConnectionPool:
-        host, port, context = self.hostname, self.port, self._ssl_context
-        if self.use_ssl:
-            return HTTPSConnectionPool(host, port, maxsize=POOL, ssl_context=context)
-        return HTTPConnectionPool(host, port, maxsize=POOL)
-
-    def perform_request(
-        self,
-        method: str,
-        url: str,
-        params: Mapping[str, Any] | None = None,
-        body: bytes | None = None,
-        timeout: float | None = None,
-        ignore: Collection[int] = (),
-        headers: Mapping[str, str] | None = None,
-    ) -> Any:
-        """Return status, headers and body of the answer; `url` has the parameters.
-
-        Raises:
-            RequestError: If the status is that of an error, or no answer came within the limits.
-        """
-        del params, timeout
-        target, all_headers = self.url_prefix + url, {**self.headers, **(headers or {})}
+        target = self._address.prefix + target
+        headers = {**self._login, "content-type": content_type, "accept": accept}
         if self._sign is not None:
-            all_headers |= self._sign(method, self.host + target, body)
-        if body:
-            all_headers["content-length"] = str(len(body))
+            headers |= self._sign(method, f"{self._address.origin}{target}", body)
         try:
-            status, answer_headers, data = self._exchange(method, target, body, all_headers)
+            status, answer_headers, data = self._exchange(method, target, body, headers)
         except (HTTPError, OSError, ValueError) as error:
-            failure = build_request_error(error, self._seconds, isinstance(error, ReadTimeoutError))
+            failure = _build_error(error, self._seconds)
             raise failure from error
         for warning in answer_headers.get_all("warning", ()):
             _log.info("the server warns: %s", warning)  # for Python's warnings programs may end
-        if 200 <= status < 300 or status in ignore:
-            return status, answer_headers, data
-        reason = _decode_error(data, str(answer_headers.get("content-type")))
-        raise RequestError(status, reason, answer_headers.get("retry-after"))
+        is_success = 200 <= status < 300
+        if method == "HEAD" and (is_success or status == 404):
+            return is_success
+        data_type = str(answer_headers.get("content-type", "")).partition(";")[0]
+        if not is_success:
+            reason, retry_after = _decode_error(data, data_type), answer_headers.get("retry-after")
+            raise RequestError(status, reason, parse_retry_after(retry_after))
+        try:
+            return _decode(data, data_type)
+        except ValueError as error:
+            why = f"the answer is not in the requested format: {error}"
+            raise RequestError(0, why) from error
 
     def _exchange(
-        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
+        self, method: str, target: str, body: bytes | None, headers: dict[str, str]
     ) -> tuple[int, Any, bytes]:
         """Return status, headers and body of the answer to a request."""
         answer: Any = self._pool.urlopen(
@@ -214,11 +131,12 @@ class _Node(Connection):
         """Return the body of an answer, unpacked if it is compressed.
 
         Raises:
-            TooLargeError: If it has more bytes than are taken, or says so.
-            RequestError: If it is still coming when the time of a request is over.
+            RequestError: If it has more bytes than are taken, or says so, or is still coming when
+                the time of a request is over.
         """
+        too_large = f"more than {self._most_bytes / MEGABYTE:g} MB"
         if (answer.length_remaining or 0) > self._most_bytes:
-            raise TooLargeError(self._most_bytes)
+            raise RequestError(UNUSABLE, too_large)
         deadline = monotonic() + self._seconds
         parts, size, is_late = [], 0, False
         for part in answer.stream(READ_BYTES):
@@ -232,7 +150,7 @@ class _Node(Connection):
             is_late = monotonic() > deadline
         note_answer(size)
         if size > self._most_bytes:
-            raise TooLargeError(self._most_bytes)
+            raise RequestError(UNUSABLE, too_large)
         return b"".join(parts)
 
     def close(self) -> None:
@@ -241,59 +159,74 @@ class _Node(Connection):
         self._pool = self._create_pool()
 
 
-class _Cbor(Serializer):
-    """Reads answers in CBOR for the library."""
-
-    mimetype = CBOR
-
-    def loads(self, s: Any) -> Any:
-        """Return the decoded answer."""
-        try:
-            return _decode_cbor(s)
-        except ValueError as error:
-            raise SerializationError(str(error)) from error
+def encode_json(body: Any) -> bytes:
+    """Return compact JSON without NaN, which no server accepts; empty for None."""
+    return (
+        b""
+        if body is None
+        else json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    )
 
 
-def _decode_cbor(data: bytes) -> Any:
+def parse_retry_after(retry_after: str | None) -> float | None:
+    """Return the seconds that a Retry-After header asks to wait, None if it is not valid.
+
+    It holds a number of seconds, or a date.
+    """
     try:
-        return cbor2.loads(data)
-    # tagged values are made by the classes of their types, which refuse them in many ways
-    except (cbor2.CBORDecodeError, ArithmeticError, LookupError, MemoryError, TypeError) as error:
-        raise ValueError(f"not valid CBOR: {error}") from error
+        return float(Retry().parse_retry_after(retry_after)) if retry_after else None
+    except (InvalidHeader, ValueError, OverflowError):
+        return None
 
 
-def _decode_error(data: bytes, content_type: str) -> Any:
+def _decode(data: bytes, data_type: str) -> Any:
+    """Return what an answer holds; raise ValueError if it is not what its type says."""
+    if data_type == CBOR:
+        try:
+            return cbor2.loads(data)
+        except _NOT_CBOR as error:
+            raise ValueError(f"not valid CBOR: {error}") from error
+    text = data.decode(errors="replace")
+    if data_type not in (JSON, ""):
+        raise ValueError(text)
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise ValueError(text) from error
+
+
+def _decode_error(data: bytes, data_type: str) -> Any:
     """Return the body of an error, as its text if it is not what its type says."""
     try:
-        if content_type.startswith(CBOR):
-            return _decode_cbor(data)
-        if content_type.startswith(JSON):
-            return json.loads(data)
+        return _decode(data, data_type)
     except (ValueError, RecursionError):
-        pass
-    return data.decode(errors="replace")
+        return data.decode(errors="replace")
 
 
-def _explain_format(answer: Any) -> str:
-    text = answer.decode(errors="replace") if isinstance(answer, bytes) else answer
-    return f"the answer is not in the requested format: {text}"
+def _build_error(error: Exception, timeout: float) -> RequestError:
+    """Return the failure of a connection that broke, or was silent for `timeout` seconds."""
+    causes = list(_iterate_causes(error))
+    why = getattr(causes[-1], "strerror", None) or str(causes[-1])
+    if isinstance(error, ReadTimeoutError) or isinstance(causes[-1], TimeoutError):
+        why = f"it was silent for {timeout:g} s (HYBRID_SEARCH_TIMEOUT)"
+    is_untrusted = any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
+    return RequestError(0, why, is_untrusted=is_untrusted)
 
 
-def _create_signer(access: Access) -> Sign | None:
-    if access.aws_region is None:
-        return None
-    sigv4.check_service(access.aws_service)
-    return sigv4.Signer(access.aws_region, access.aws_service)
+def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield `error` and what caused it, outermost first.
+
+    The libraries wrap an exception as a cause, or among the arguments. An exception that was merely
+    being handled when they were called has nothing to do with it.
+    """
+    while error is not None:
+        yield error
+        inner = [argument for argument in error.args if isinstance(argument, BaseException)]
+        error = inner[0] if inner else error.__cause__
 
 
 def _create_ssl_context(access: Access) -> ssl.SSLContext:
-    """Return a context that trusts the CA bundle and nothing else.
-
-    Without a bundle it trusts the certificates of the system and of certifi.
-
-    Raises:
-        UsageError: If the bundle is not a file of certificates.
-    """
+    """Return a context that trusts the CA bundle; without one what the system and certifi trust."""
     try:
         context = ssl.create_default_context(cafile=access.ca)
     except (OSError, ssl.SSLError) as error:
