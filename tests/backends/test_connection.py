@@ -93,7 +93,7 @@ def test_an_answer_is_decoded_and_a_question_arrives_as_it_was_put(engine: str) 
         answer = connect_to(engine, server).request(
             "POST",
             "/calls/_search",
-            params={"size": 3, "typed_keys": True, "no": None},
+            params={"size": 3, "typed_keys": True},
             body={"q": "ü"},
         )
     assert answer == {"a": ["ü", 1.5, None]}
@@ -107,11 +107,11 @@ def test_parameters_of_all_kinds_are_data(engine: str) -> None:
         connect_to(engine, server).request(
             "GET",
             "/calls",
-            params={"a": "b&c=d #/?", "timeout": "3s", "ignore": 404, "list": ["x", "y,z"]},
+            params={"a": "b&c=d #/?", "timeout": "3s", "ignore": 404, "list": "x,y"},
         )
     assert (
         server.requests[0].target
-        == "/calls?a=b%26c%3Dd%20%23%2F%3F&timeout=3s&ignore=404&list=x%2Cy%2Cz"
+        == "/calls?a=b%26c%3Dd%20%23%2F%3F&timeout=3s&ignore=404&list=x%2Cy"
     )
 
 
@@ -228,8 +228,7 @@ def test_pauses_grow_to_a_limit_and_are_spread_from_nothing() -> None:
     With a thousand draws the largest comes within 2% of that.
     """
     policy = retry.RetryPolicy(6, first=0.5, longest=4.0)
-    drawn = list(zip(*(policy.pauses() for _ in range(1000)), strict=True))
-    assert len(drawn) == 5
+    drawn = [[policy.draw_pause(number) for _ in range(1000)] for number in range(5)]
     for pauses, most in zip(drawn, [0.5, 1.0, 2.0, 4.0, 4.0], strict=True):
         assert 0 <= min(pauses) < 0.02 * most
         assert 0.98 * most < max(pauses) <= most

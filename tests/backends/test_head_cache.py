@@ -15,7 +15,7 @@ import pytest
 
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import head_cache, index_size, mappings, passage_codec
+from hybrid_search.backends.server import head_cache, leg_search, mappings, passage_codec
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.types import SCHEMA, Head, IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
@@ -299,7 +299,7 @@ def test_a_size_is_counted_again_when_it_is_old(
     proposed = []
     for passages, seconds in ((35_000, 600.0), (140_000, 600.0), (140_000, -1.0)):
         cluster.passages = passages
-        monkeypatch.setattr(index_size, "REMEMBERED_SECONDS", seconds)
+        monkeypatch.setattr(leg_search, "REMEMBERED_SECONDS", seconds)
         run_query(backend)
         proposed += [body["size"] for body in cluster.bodies if "nested" in body["query"]]
         cluster.bodies.clear()

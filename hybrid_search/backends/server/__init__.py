@@ -8,9 +8,8 @@ In: entries to write and requests to answer. Out: HTTP requests to one cluster, 
   which also reads the types of metadata fields. `new_index` creates an index late.
 * `request_bodies` builds searches, `passage_codec` converts passages to documents and back.
 * `leg_search` builds and sends the searches of both legs, whose passages come with word codes.
-  `reach` says how far they go, by the `index_size`.
-* `writer` writes documents, each held whole by `document_buffer` and checked by `field_types`;
-  `scan` lists all passages.
+  `reach` says how far they go.
+* `writer` writes documents, each held whole by `document_buffer`; `scan` lists all passages.
 * `next_version` is blue-green reindexing.
 * `dialects` is all that differs between the engines, and `transport` the connection.
 

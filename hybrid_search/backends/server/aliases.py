@@ -25,7 +25,6 @@ from hybrid_search.errors import (
 )
 from hybrid_search.text import name_lists
 
-_VERSIONED = re.compile(r"^(?P<alias>.+)-(?P<number>\d{6})$")
 REJECTED = "-rejected"
 """Ends the name of the index with notes on rejected documents."""
 
@@ -187,8 +186,9 @@ def list_names(server: Server) -> list[str]:
         params={"filter_path": "*.mappings._meta.hybrid_search.schema"},
         read=answers.OUR_MAPPINGS.read,
     )
-    paths = [f"/{quote(name)}" for name in mappings_by_name]
-    aliases = server.request("GET", "/_alias", read=answers.ALIASES.read) if paths else {}
+    if not mappings_by_name:
+        return []
+    aliases = server.request("GET", "/_alias", read=answers.ALIASES.read)
     return sorted(
         {alias for name in mappings_by_name for alias in aliases.get(name, {}).get("aliases", {})}
     )
@@ -218,19 +218,13 @@ def create_version(
             read=answers.ACKNOWLEDGED.read,
         )
     except ServerError as error:
-        if error.status != 400 or not _is_created_by(server, name, creation_token):
+        # if its answer is lost the request is sent again, and then finds its own index
+        found = _fetch_mappings(server, name) if error.status == 400 else {}
+        meta = found.get(name, {}).get("mappings", {}).get("_meta", {})
+        if meta.get("making") != creation_token:
             raise
     stored_options = body["mappings"]["_meta"]["options"]
     return _describe(name, alias, spec, stored_options, body["mappings"]["properties"])
-
-
-def _is_created_by(server: Server, name: str, creation_token: str) -> bool:
-    """Return whether the index `name` was created by the request with this token.
-
-    If the answer to that request is lost, it is sent again and then finds its own index.
-    """
-    mapping = _fetch_mappings(server, name).get(name, {}).get("mappings", {})
-    return bool(mapping.get("_meta", {}).get("making") == creation_token)
 
 
 def _last_version_number(server: Server, alias: str) -> int:
@@ -241,10 +235,9 @@ def _last_version_number(server: Server, alias: str) -> int:
         params={"expand_wildcards": "all"},
         read=answers.UUIDS.read,
     )
-    versions = (_VERSIONED.match(name) for name in settings_by_name)
-    return max(
-        (int(match["number"]) for match in versions if match and match["alias"] == alias), default=0
-    )
+    version = re.compile(rf"{re.escape(alias)}-(\d{{6}})")
+    matches = map(version.fullmatch, settings_by_name)
+    return max((int(match[1]) for match in matches if match), default=0)
 
 
 def open_or_create(

@@ -27,9 +27,8 @@ LARGEST = 127
 class GraphVectors:
     """How the vectors in the graphs of an index are written.
 
-    Attributes:
-        dimension: How many numbers a vector has, the first of those of the model.
-        are_bytes: Whether its numbers are integers from -127 to 127.
+    They have `dimension` numbers, the first of those of the model. Where they `are_bytes` these are
+    integers from -127 to 127.
     """
 
     dimension: int
@@ -60,10 +59,10 @@ class GraphVectors:
     def encode_query(self, vector: Floats) -> list[float]:
         """Return the vector of a query, float32 ``[numbers of the model]``, for JSON."""
         first_numbers = cut_unit_vector(vector, self.dimension)
-        if self.are_bytes:
-            byte_numbers: list[float] = to_bytes(first_numbers).tolist()
-            return byte_numbers
-        return round_vector(first_numbers)
+        if not self.are_bytes:
+            return round_vector(first_numbers)
+        numbers: list[float] = to_bytes(first_numbers).tolist()
+        return numbers
 
 
 def to_bytes(vectors: Floats) -> Codes:

@@ -53,6 +53,9 @@ PROBE: dict[str, Any] = {
 class IndexChangedError(IndexStoreError):
     """The index was replaced by a different one while a query ran."""
 
+    def __init__(self, index: str) -> None:
+        super().__init__(f"index {index!r} was replaced while the query ran: run the query again")
+
 
 class HeadCache:
     """The heads of the indexes on one server. Safe to use from several threads."""
@@ -126,9 +129,7 @@ class HeadCache:
         if remembered is None or (hits and all(_is_from(remembered, hit) for hit in hits)):
             return
         if self.read(alias).head != remembered.head:
-            raise IndexChangedError(
-                f"index {alias!r} was replaced while the query ran: run the query again"
-            )
+            raise IndexChangedError(alias)
 
 
 def _is_from(index: aliases.ServerIndex, hit: Mapping[str, Any]) -> bool:

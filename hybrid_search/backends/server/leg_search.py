@@ -6,6 +6,7 @@ duplicates often has a word of the phrase. All come with their word codes, and a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -14,23 +15,29 @@ from typing import Any
 from hybrid_search.backends.server import passage_codec, request_bodies
 from hybrid_search.backends.server.aliases import ServerIndex
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache, IndexChangedError
-from hybrid_search.backends.server.index_size import SizeCache
-from hybrid_search.backends.server.reach import Reach, choose_reach, is_wide, reach_by_words
+from hybrid_search.backends.server.reach import (
+    IndexSize,
+    Reach,
+    choose_reach,
+    is_wide,
+    reach_by_words,
+)
 from hybrid_search.backends.server.searcher import Hits, Searcher
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import Key, Request
 from hybrid_search.errors import ServerError
+
+REMEMBERED_SECONDS = 600.0
+"""Seconds for which the size of an index is remembered: it only says how far to search."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposals:
     """The passages that the legs propose.
 
-    Attributes:
-        bm25: BM25 scores of those that have words of the phrase, best first.
-        hits: One hit of each passage for the span leg, with its word codes unless the request is
-            wide; empty if only BM25 was asked.
-        has_all_matches: Whether no other passage has a word of the phrase.
+    `bm25` are the scores of those that have words of the phrase, best first. `hits` are those for
+    the span leg, with their word codes unless the request is wide; none if only BM25 was asked.
+    With `has_all_matches` no other passage has a word of the phrase.
     """
 
     bm25: dict[Key, float]
@@ -39,13 +46,14 @@ class Proposals:
 
 
 class LegSearch:
-    """The first request of queries to one cluster. Safe to use from several threads."""
+    """The first request of queries to one cluster. Safe to use from several threads.
 
-    def __init__(
-        self, server: Server, searcher: Searcher, heads: HeadCache, sizes: SizeCache
-    ) -> None:
-        self._server, self._searcher = server, searcher
-        self._heads, self._sizes = heads, sizes
+    It counts the passages of an index before the first query, and remembers the size.
+    """
+
+    def __init__(self, server: Server, searcher: Searcher, heads: HeadCache) -> None:
+        self._server, self._searcher, self._heads = server, searcher, heads
+        self._sizes: dict[str, tuple[IndexSize, float]] = {}  # with monotonic seconds
 
     def run(self, index: str, request: Request) -> Proposals:
         """Return what both legs propose; check in the same request that the head still holds.
@@ -75,7 +83,17 @@ class LegSearch:
     def _choose_reach(self, index: str, request: Request) -> Reach:
         if not request.semantic:
             return reach_by_words(request)
-        return choose_reach(self._server.engine, request, self._sizes.find(index))
+        size, counted_at = self._sizes.get(index, (None, 0.0))
+        if size is None or time.monotonic() - counted_at > REMEMBERED_SECONDS:
+            answer = self._searcher.search(index, request_bodies.COUNTING)
+            size = IndexSize(answer["hits"]["total"]["value"], answer["_shards"]["total"])
+            self._sizes[index] = (size, time.monotonic())
+        return choose_reach(self._server.engine, request, size)
+
+    def forget(self, index: str) -> None:
+        """Forget what is remembered of `index`."""
+        self._heads.forget(index)
+        self._sizes.pop(index, None)
 
     def _search(
         self, index: str, head: ServerIndex, searches: Mapping[str, Mapping[str, Any]]
@@ -90,9 +108,7 @@ class LegSearch:
             parts = self._searcher.search_together(index, list(searches.values()))
         except ServerError as error:
             if error.status == 400 and self._heads.read(index).graph != head.graph:
-                raise IndexChangedError(
-                    f"index {index!r} was replaced while the query ran: run the query again"
-                ) from error
+                raise IndexChangedError(index) from error
             raise
         return {name: part["hits"]["hits"] for name, part in zip(searches, parts, strict=True)}
 
@@ -130,16 +146,15 @@ def find_crowded(
     Left out is a leg that has found all that there is.
     """
     matches, nearest = hits_by_leg.get("lexical", []), hits_by_leg.get("semantic", [])
-    crowded = {}
+    full = {}
     if request.lexical and len(matches) == reach.by_words:
-        crowded["lexical"] = _list_documents(matches)
+        full["lexical"] = matches
     if request.semantic and len(nearest) == reach.by_graph:
-        crowded["semantic"] = _list_documents([*nearest, *matches])
-    return {leg: found for leg, found in crowded.items() if len(found) < request.window}
-
-
-def _list_documents(hits: Hits) -> list[str]:
-    return sorted({hit["fields"]["document_id"][0] for hit in hits})
+        full["semantic"] = [*nearest, *matches]
+    found = {
+        leg: sorted({hit["fields"]["document_id"][0] for hit in hits}) for leg, hits in full.items()
+    }
+    return {leg: ids for leg, ids in found.items() if len(ids) < request.window}
 
 
 def read_proposals(

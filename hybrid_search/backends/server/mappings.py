@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server.dialects import Version, find_dialect, format_version
+from hybrid_search.backends.server.dialects import find_dialect
+from hybrid_search.backends.server.dialects.base import Version, format_version
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import UsageError
 from hybrid_search.text.values import FORMS

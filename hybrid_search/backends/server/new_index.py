@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, mappings
-from hybrid_search.backends.server.index_size import COUNTING
+from hybrid_search.backends.server.request_bodies import COUNTING
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument
@@ -24,8 +23,7 @@ HELD_NOTES = 10_000
 class NewIndexWriter:
     """Creates its index when the first passages come, and removes it if none was accepted.
 
-    Another writer may have created it since: an index with documents stays. Raises UsageError if
-    the server cannot have such an index.
+    Raises UsageError if the server cannot have such an index.
     """
 
     def __init__(
@@ -75,23 +73,18 @@ class NewIndexWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if self._writer is None:
             return
-        self._writer.__exit__(kind, error, trace)
+        self._writer.__exit__(kind, *error)
         if not self._has_documents:
             # not every login may delete; and what fails here is not why a failed run ends
             with suppress(AccessError if kind is None else IndexStoreError):
                 self._remove_if_empty()
 
     def _remove_if_empty(self) -> None:
-        index = aliases.find_index(self._server, self._alias)
-        aliases.refresh(self._server, index.name)
-        counts = aliases.search(self._server, index.name, COUNTING)
-        if counts["hits"]["total"]["value"] == 0:
-            aliases.delete_index(self._server, index.name)
+        """Delete the index, unless another writer has documents in it."""
+        name = aliases.find_index(self._server, self._alias).name
+        aliases.refresh(self._server, name)
+        if not aliases.search(self._server, name, COUNTING)["hits"]["total"]["value"]:
+            aliases.delete_index(self._server, name)

@@ -13,11 +13,10 @@ from typing import Any
 from hybrid_search.backends.base import IndexVersion
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
-from hybrid_search.backends.server.index_size import COUNTS, parse_counts
 from hybrid_search.backends.server.transport.bulk import Action
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.writer import ServerWriter
-from hybrid_search.backends.types import IndexInfo, IndexSpec, check_spec
+from hybrid_search.backends.types import IndexSpec, check_spec
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import IndexStoreError, ServerError, UsageError
 from hybrid_search.text import window_policy, word_codes
@@ -70,7 +69,7 @@ class NextVersion(IndexVersion):
         """
         old_spec = replace(self.old.spec, policy=self.new.spec.policy)
         check_spec(self.old.alias, old_spec, self.new.spec)
-        state_before = self._read_state(self.old)
+        before, versions_before = self._count(self.old), self._sum_versions(self.old)
         outcomes = self._server.wait(PATIENCE).send_all(self._build_actions(rehash))
         for copied, outcome in enumerate(outcomes, 1):
             if not outcome.is_accepted:
@@ -80,13 +79,12 @@ class NextVersion(IndexVersion):
                 )
             if copied % PAGE == 0:
                 report(copied)
-        state_after, new_state = self._read_state(self.old), self._read_state(self.new)
-        if state_before != state_after or new_state[:2] != state_after[:2]:
+        after, new = self._count(self.old), self._count(self.new)
+        if not before == after == new or versions_before != self._sum_versions(self.old):
             raise IndexStoreError(
-                f"{self.old.name} had {state_before[:2]} documents and passages before and "
-                f"{state_after[:2]} after the copy, the new index has {new_state[:2]}: somebody "
-                "wrote meanwhile. Nothing was changed; stop the writers and run the same command "
-                "again"
+                f"{self.old.name} had {before} documents and passages before and {after} after the "
+                f"copy, the new index has {new}: somebody wrote meanwhile. Nothing was changed; "
+                "stop the writers and run the same command again"
             )
 
     def check(self, expected_documents: int) -> None:
@@ -95,12 +93,12 @@ class NextVersion(IndexVersion):
         Raises:
             IndexStoreError: If it does not.
         """
-        info = self._describe(self.new)
+        documents, passages = self._count(self.new)
         expected_passages = int(self._sum_field(self.new, "passages", {"term": {"ordinal": 0}}))
-        if (info.documents, info.passages) != (expected_documents, expected_passages):
+        if (documents, passages) != (expected_documents, expected_passages):
             raise IndexStoreError(
-                f"the new index has {info.documents} documents of {expected_documents} and "
-                f"{info.passages} passages of {expected_passages}. "
+                f"the new index has {documents} documents of {expected_documents} and "
+                f"{passages} passages of {expected_passages}. "
                 "Nothing was changed; run the same command again"
             )
 
@@ -149,17 +147,16 @@ class NextVersion(IndexVersion):
             }
             yield Action(self.new.name, hit["_id"], passage_codec.to_json(source))
 
-    def _describe(self, index: aliases.ServerIndex) -> IndexInfo:
+    def _count(self, index: aliases.ServerIndex) -> tuple[int, int]:
+        """Return the numbers of documents and passages."""
         aliases.refresh(self._server, index.name)
-        return parse_counts(index, aliases.search(self._server, index.name, COUNTS))
+        counts = aliases.search(self._server, index.name, request_bodies.COUNTS)
+        info = passage_codec.read_counts(counts, index.head)
+        return info.documents, info.passages
 
-    def _read_state(self, index: aliases.ServerIndex) -> tuple[int, int, float]:
-        """Return documents, passages, and the sum of the passages' sequence numbers.
-
-        The sum rises when a passage is written again.
-        """
-        info = self._describe(index)
-        return info.documents, info.passages, self._sum_field(index, "_seq_no", {"match_all": {}})
+    def _sum_versions(self, index: aliases.ServerIndex) -> float:
+        """Return the sum of the passages' sequence numbers: it rises when one is written again."""
+        return self._sum_field(index, "_seq_no", {"match_all": {}})
 
     def _sum_field(self, index: aliases.ServerIndex, field: str, query: Mapping[str, Any]) -> float:
         body = {"size": 0, "query": query, "aggs": {"sum": {"sum": {"field": field}}}}

@@ -1,4 +1,4 @@
-"""Converts a passage to the document that a server stores, and reads hits and facets."""
+"""Converts a passage to the document that a server stores, and reads hits, counts and facets."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any
 
@@ -15,7 +16,7 @@ import pybase64
 
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.turn_layout import build_layout, read_speakers
-from hybrid_search.backends.types import IndexSpec, PassageContent
+from hybrid_search.backends.types import Head, IndexInfo, IndexSpec, PassageContent
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import window_policy, word_codes
 from hybrid_search.text.dates import find_call_date
@@ -179,6 +180,20 @@ OPEN, CLOSE = (f"\ue000{secrets.token_hex(8)}{side}" for side in "([")
 They consist of a private-use character and a random number, so that no text contains them by
 chance.
 """
+
+
+def read_counts(answer: Mapping[str, Any], head: Head, size: int | None = None) -> IndexInfo:
+    """Return how much is in an index of `size` bytes; the search is `request_bodies.COUNTS`."""
+    counts = answer["aggregations"]
+    milliseconds = counts["written_at"]["value"]
+    return IndexInfo(
+        *head,
+        counts["documents"]["doc_count"],
+        answer["hits"]["total"]["value"],
+        int(counts["spans"]["value"]),
+        size,
+        datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None,
+    )
 
 
 def read_facets(

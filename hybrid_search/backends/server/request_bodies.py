@@ -18,6 +18,19 @@ from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Range, Scalar
 from hybrid_search.text.values import Form
 
+COUNTING = {"size": 0, "track_total_hits": True}
+"""Counts passages."""
+
+COUNTS = {
+    **COUNTING,
+    "aggs": {
+        "documents": {"filter": {"term": {"ordinal": 0}}},
+        "spans": {"sum": {"field": "span_count"}},
+        "written_at": {"max": {"field": "indexed_at"}},
+    },
+}
+"""Counts documents, passages and covering spans, and tells the last of their times."""
+
 T = TypeVar("T")
 
 MAX_EXACT_INTEGER = 2**53
@@ -170,22 +183,19 @@ def _request_filters(request: Request, found: Sequence[str]) -> list[dict[str, A
 
 
 def _condition_filter(condition: Condition) -> dict[str, Any]:
-    _check_findable(condition)
+    bounds = (bound for limits in condition.ranges for _, bound in limits.bounds)
+    if any(
+        isinstance(value, str) and _is_too_long(value) for value in (*condition.values, *bounds)
+    ):
+        raise UsageError(
+            f"cannot filter {condition.field!r} by a text this long: servers index at most "
+            f"{MAX_VALUE_UNITS} characters (in UTF-16)"
+        )
     filters = [_range_filter(condition.field, limits) for limits in condition.ranges]
     if condition.values or not filters:
         filters.append(_terms_filter(condition))
     test = filters[0] if len(filters) == 1 else {"bool": {"should": filters}}
     return {"bool": {"must_not": [test]}} if condition.is_negated else test
-
-
-def _check_findable(condition: Condition) -> None:
-    bounds = (bound for limits in condition.ranges for _, bound in limits.bounds)
-    values = (*condition.values, *bounds)
-    if any(isinstance(value, str) and _is_too_long(value) for value in values):
-        raise UsageError(
-            f"cannot filter {condition.field!r} by a text this long: servers index at most "
-            f"{MAX_VALUE_UNITS} characters (in UTF-16)"
-        )
 
 
 def _is_too_long(text: str) -> bool:

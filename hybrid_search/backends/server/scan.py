@@ -94,7 +94,6 @@ def list_passages(server: Server, index: aliases.ServerIndex, document_id: str) 
 
 
 def _list_keys(server: Server, index: aliases.ServerIndex, query: Mapping[str, Any]) -> list[str]:
-    """Return the keys of the passages that match `query` in their order."""
     body = {**request_bodies.KEYS, "query": index.narrow(query)}
     hits = iterate_hits(server, index.name, body, PAGE_PASSAGES)
     return [passage_codec.hit_key(hit) for hit in hits]

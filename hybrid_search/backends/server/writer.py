@@ -10,20 +10,24 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any, Self
 
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import aliases, mappings, passage_codec, scan
+from hybrid_search.backends.server import (
+    aliases,
+    mappings,
+    passage_codec,
+    request_bodies,
+    scan,
+)
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
-from hybrid_search.backends.server.field_types import FieldTypes
-from hybrid_search.backends.server.request_bodies import split_batches
 from hybrid_search.backends.server.transport.bulk import Action, Outcome, check_accepted
 from hybrid_search.backends.server.transport.client import encode_json
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import Refusal, RejectedDocument
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import IndexStoreError, InputError, ServerError
+from hybrid_search.text.filters import new_fields
 from hybrid_search.text.types import Document, Entry
 
 BATCH_IDS = 1000
@@ -82,7 +86,7 @@ class ServerWriter:
         """
         self._index.check_whole("write to")
         hashes: dict[str, str] = {}
-        for batch in split_batches(ids, BATCH_IDS):
+        for batch in request_bodies.split_batches(ids, BATCH_IDS):
             body = _build_versions_body(batch)
             answer = aliases.search(self._server, self._index.name, body)
             for bucket in answer["aggregations"]["documents"]["buckets"]:
@@ -124,7 +128,8 @@ class ServerWriter:
                 self._field_types.learn(entry.document)
                 self._buffer = DocumentBuffer(entry.document, entry.passages)
             if self._buffer:
-                self._check(entry)
+                if entry.spans > self._max_spans:
+                    raise self._refuse_spans(entry)
                 source = passage_codec.build_source(
                     entry, self._index.spec, self._buffer.taken_at, self._index.graph
                 )
@@ -133,6 +138,14 @@ class ServerWriter:
             self.abandon()
             return Refusal(entry.document, str(error), error.detail)
         return None
+
+    def _refuse_spans(self, entry: Entry) -> InputError:
+        return InputError(
+            f"a passage has more covering spans than the {self._max_spans} nested objects that "
+            f"index {self._index.name!r} allows: use a policy of fewer spans than "
+            f"{self._index.spec.policy!r}, or raise {NESTED_LIMIT}",
+            f"passage {entry.passage.ordinal} has {entry.spans}",
+        )
 
     def abandon(self) -> None:
         """Forget the unfinished document; none of its passages was sent."""
@@ -150,16 +163,6 @@ class ServerWriter:
                 f"{self._index.alias!r} pointed to {self._index.name} at the start of "
                 f"this run, and now points to {', '.join(sorted(current_names)) or 'none'}: "
                 "it was reindexed or deleted meanwhile. Run the same command again"
-            )
-
-    def _check(self, entry: Entry) -> None:
-        if entry.spans > self._max_spans:
-            raise InputError(
-                f"a passage has more covering spans than the {self._max_spans} nested objects "
-                f"that index {self._index.name!r} allows: "
-                f"use a policy of fewer spans than {self._index.spec.policy!r}, or raise "
-                "index.mapping.nested_objects.limit",
-                f"passage {entry.passage.ordinal} has {entry.spans}",
             )
 
     def _send(self, buffers: Sequence[DocumentBuffer]) -> list[Refusal]:
@@ -189,11 +192,14 @@ class ServerWriter:
         ]
         self._remove([*half_written_ids, *outdated_ids])
         self._unrefreshed_ids |= {buffer.document.id for buffer in buffers}
-        return [
-            _build_refusal(buffer.document, refused[buffer.document.id])
-            for buffer in buffers
-            if buffer.document.id in refused
-        ]
+        refusals = []
+        for buffer in buffers:
+            if refusal := refused.get(buffer.document.id):
+                kind = refusal.kind or "it gave no type of error"
+                why = f"the server refused it: {kind} ({refusal.status})"
+                # the server's own words may quote the document
+                refusals.append(Refusal(buffer.document, why, refusal.reason))
+        return refusals
 
     def _build_actions(self, buffers: Iterable[DocumentBuffer]) -> Iterator[Action]:
         for buffer in buffers:
@@ -207,7 +213,7 @@ class ServerWriter:
         if len(self._unrefreshed_ids) > MAX_UNREFRESHED or ids & self._unrefreshed_ids:
             self._refresh()
         leftover_ids: list[str] = []
-        for batch in split_batches(buffers, BATCH_IDS):
+        for batch in request_bodies.split_batches(buffers, BATCH_IDS):
             tests = [
                 [
                     {"term": {"document_id": buffer.document.id}},
@@ -233,7 +239,7 @@ class ServerWriter:
         self._check_alias()
         self._refresh()
         passage_ids: list[str] = []
-        for batch in split_batches(ids, BATCH_IDS):
+        for batch in request_bodies.split_batches(ids, BATCH_IDS):
             query = {"terms": {"document_id": batch}}
             passage_ids += self._find_passages(self._index.narrow(query))
         self._remove(passage_ids)
@@ -270,12 +276,7 @@ class ServerWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.abandon()
         if kind is None:
             self._refresh()
@@ -296,12 +297,6 @@ def _batch_distinct(buffers: Iterable[DocumentBuffer]) -> Iterator[list[Document
         yield list(batch.values())
 
 
-def _build_refusal(document: Document, outcome: Outcome) -> Refusal:
-    """Return the refusal of a document; the server's own words may quote it."""
-    kind = outcome.kind or "it gave no type of error"
-    return Refusal(document, f"the server refused it: {kind} ({outcome.status})", outcome.reason)
-
-
 def _build_versions_body(ids: list[str]) -> dict[str, Any]:
     """Return the search that counts the passages of each document by version."""
     hashes = {
@@ -314,3 +309,39 @@ def _build_versions_body(ids: list[str]) -> dict[str, Any]:
         "query": {"terms": {"document_id": ids}},
         "aggs": {"documents": {"terms": terms, "aggs": {"hashes": hashes}}},
     }
+
+
+class FieldTypes:
+    """The types of the fields of an index, and of the documents written since it was read.
+
+    A server never changes the type of a field, so a document with another type is refused before it
+    is sent, with a reason that names a document to compare it with.
+    """
+
+    def __init__(self, server: Server, index: aliases.ServerIndex) -> None:
+        self._server, self._index_name = server, index.name
+        self._fields = dict(index.fields)
+        self._users: dict[str, str | None] = {}
+
+    def learn(self, document: Document) -> None:
+        """Record the fields of a document's metadata.
+
+        If one has another type in the index, InputError is raised and nothing is recorded.
+        """
+        new = new_fields(self._fields, document.metadata, self._find_user)
+        self._fields |= new
+        self._users |= dict.fromkeys(new, document.id)
+
+    def _find_user(self, name: str, _: str) -> str | None:
+        """Return the id of a document that has the field; None if no document has it.
+
+        The server is asked once for each field, and only for a refusal.
+        """
+        if name not in self._users:
+            query = {"exists": {"field": f"metadata.{name}"}}
+            body = {"size": 1, "query": query, **request_bodies.KEYS}
+            # a name with a star would stand for other fields too
+            answer = None if "*" in name else aliases.search(self._server, self._index_name, body)
+            hits = answer["hits"]["hits"] if answer else []
+            self._users[name] = str(hits[0]["fields"]["document_id"][0]) if hits else None
+        return self._users[name]

@@ -8,7 +8,8 @@ from typing import Any, NotRequired
 
 from hybrid_search import backends
 from hybrid_search.backends.server import aliases
-from hybrid_search.backends.server.dialects import find_dialect, format_version
+from hybrid_search.backends.server.dialects import find_dialect
+from hybrid_search.backends.server.dialects.base import format_version
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.connection import Server, connect
 from hybrid_search.backends.server.transport.shape import (

@@ -8,20 +8,10 @@ A new engine is a module here, an entry in `DIALECTS`, and its folder in ``mappi
 
 from __future__ import annotations
 
-from hybrid_search.backends.server.dialects.base import Dialect, Version, format_version
+from hybrid_search.backends.server.dialects.base import Dialect
 from hybrid_search.backends.server.dialects.elasticsearch import ElasticsearchDialect
 from hybrid_search.backends.server.dialects.opensearch import OpenSearchDialect
 from hybrid_search.errors import UsageError
-
-__all__ = [
-    "DIALECTS",
-    "SCHEMES",
-    "Dialect",
-    "Version",
-    "find_dialect",
-    "format_version",
-    "recognise",
-]
 
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect for dialect in (OpenSearchDialect(), ElasticsearchDialect())

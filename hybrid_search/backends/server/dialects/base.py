@@ -18,7 +18,6 @@ class Dialect(ABC):
         title: The engine's name as it is written.
         oldest: The oldest version with everything that an index needs.
         knn_plugin: The plugin without which there are no vectors, "" if none is needed.
-        takes_aws_signatures: Whether logins may be those of AWS.
         tells_privileges: Whether a server says what a login may do. Where none does, `doctor` asks
             OpenSearch's plugin who the login is, and tries a search.
         searched_share: One in so many passages of a shard is what graphs are searched for.
@@ -28,7 +27,6 @@ class Dialect(ABC):
     title: ClassVar[str]
     oldest: ClassVar[Version]
     knn_plugin: ClassVar[str] = ""
-    takes_aws_signatures: ClassVar[bool] = False
     tells_privileges: ClassVar[bool] = False
     searched_share: ClassVar[int]
 

@@ -81,17 +81,14 @@ class Address:
     @property
     def origin(self) -> str:
         """Return scheme, host and port, as in ``https://host:9200``."""
-        return f"{self.scheme}://{self._host_and_port}"
-
-    @property
-    def _host_and_port(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return f"{self.scheme}://{host}:{self.port}"
 
     def __str__(self) -> str:
-        kind = f"{self.engine}+{self.scheme}" if self.engine else self.scheme
+        engine = f"{self.engine}+" if self.engine else ""
         user = f"{quote(self.username)}@" if self.username else ""
-        return f"{kind}://{user}{self._host_and_port}{self.prefix}"
+        _, _, place = self.origin.partition("://")
+        return f"{engine}{self.scheme}://{user}{place}{self.prefix}"
 
 
 def _read_host(parts: SplitResult) -> str:
@@ -106,8 +103,7 @@ def _read_prefix(parts: SplitResult) -> str:
     """Return the path before all requests, as behind a gateway: empty, or with a leading slash."""
     if parts.fragment:
         raise UsageError(f"the URL of a server must not have a '#': {_EXAMPLE}")
-    inner = parts.path.strip("/")
-    return f"/{inner}" if inner else ""
+    return f"/{parts.path.strip('/')}".rstrip("/")
 
 
 def _read_options(parts: SplitResult) -> dict[str, str]:

@@ -73,17 +73,17 @@ class Outcome:
         return self.status in TRANSIENT_STATUSES
 
 
-def split_actions(actions: Iterable[Action]) -> Iterator[list[tuple[Action, bytes]]]:
-    """Yield the actions of one request after the other, each with what is sent for it."""
-    chunk: list[tuple[Action, bytes]] = []
+def split_actions(actions: Iterable[Action]) -> Iterator[list[Action]]:
+    """Yield the actions of one request after the other."""
+    chunk: list[Action] = []
     size = 0
     for action in actions:
-        lines = action.encode()
-        if chunk and (len(chunk) == CHUNK_ACTIONS or size + len(lines) > CHUNK_BYTES):
+        action_size = len(action.encode())
+        if chunk and (len(chunk) == CHUNK_ACTIONS or size + action_size > CHUNK_BYTES):
             yield chunk
             chunk, size = [], 0
-        chunk.append((action, lines))
-        size += len(lines)
+        chunk.append(action)
+        size += action_size
     if chunk:
         yield chunk
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import ssl
 from collections.abc import Iterator
 from time import monotonic
@@ -39,8 +38,6 @@ _NOT_CBOR = (cbor2.CBORDecodeError, ArithmeticError, LookupError, MemoryError, T
 """What its library raises: tagged values are made by the classes of their types, which refuse them
 in many ways.
 """
-
-_log = logging.getLogger(__name__)
 
 
 class Client:
@@ -89,8 +86,6 @@ class Client:
         except (HTTPError, OSError, ValueError) as error:
             failure = _build_error(error, self._seconds)
             raise failure from error
-        for warning in answer_headers.get_all("warning", ()):
-            _log.info("the server warns: %s", warning)  # for Python's warnings programs may end
         is_success = 200 <= status < 300
         if method == "HEAD" and (is_success or status == 404):
             return is_success

@@ -10,12 +10,8 @@ from dataclasses import replace
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
-from hybrid_search.backends.server.dialects import (
-    Version,
-    find_dialect,
-    format_version,
-    recognise,
-)
+from hybrid_search.backends.server.dialects import find_dialect, recognise
+from hybrid_search.backends.server.dialects.base import Version, format_version
 from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.bulk import (
@@ -49,7 +45,7 @@ from hybrid_search.backends.server.transport.shape import (
     read_items,
 )
 from hybrid_search.credentials import Access
-from hybrid_search.errors import AccessError, ServerError, UsageError
+from hybrid_search.errors import AccessError, ServerError
 
 _log = logging.getLogger(__name__)
 
@@ -58,19 +54,9 @@ def connect(address: Address, access: Access) -> Server:
     """Return a connection to the server at `address`.
 
     Nothing is sent before the first request, not even to ask for the engine.
-
-    Raises:
-        UsageError: If requests would be signed for AWS, and the engine takes no signatures.
     """
     access = access.with_username(address.username)
     warn(address, access)
-    if access.aws_region is not None and address.engine is not None:
-        dialect = find_dialect(address.engine)
-        if not dialect.takes_aws_signatures:
-            raise UsageError(
-                "HYBRID_SEARCH_AWS_REGION is for Amazon OpenSearch Service: "
-                f"{dialect.title} takes a password, an API key or a token"
-            )
     return Server(address, access)
 
 
@@ -185,9 +171,8 @@ class Server:
         for chunk in split_actions(actions):
             yield from self._send_chunk(chunk)
 
-    def _send_chunk(self, chunk: list[tuple[Action, bytes]]) -> Iterator[Outcome]:
-        actions = [action for action, _ in chunk]
-        content = b"".join(lines for _, lines in chunk)
+    def _send_chunk(self, actions: list[Action]) -> Iterator[Outcome]:
+        content = b"".join(action.encode() for action in actions)
         try:
             items = read_items(self._client.send("POST", "/_bulk", content, LINES, JSON))
             yield from read_outcomes(actions, items)
@@ -271,18 +256,12 @@ class Server:
 
 
 def _build_query_string(params: Mapping[str, Any]) -> str:
-    """Return the query part of a URL with its question mark, empty without parameters.
-
-    Booleans are written as servers write them, lists with commas; None is left out.
-    """
-    values = {name: _format_value(value) for name, value in params.items() if value is not None}
+    """Return the query part of a URL with its question mark, empty without parameters."""
+    values = {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in params.items()
+    }
     return f"?{urlencode(values, quote_via=quote)}" if values else ""
-
-
-def _format_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def warn(address: Address, access: Access) -> None:

@@ -44,7 +44,7 @@ class RequestError(Exception):
     """The failure of one try.
 
     `status` is 0 if there was no answer that could be read; `data` is the body of the answer, or
-    the reason why there is none.
+    the reason why there is none. The certificate of the server may not be trusted.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -76,16 +76,13 @@ class RetryPolicy:
     longest: float = 20.0
     outage: OutageLog | None = None
 
-    def pauses(self) -> Iterator[float]:
-        """Yield the seconds before each further try.
+    def draw_pause(self, number: int) -> float:
+        """Return the seconds before a further try, whose `number` counts from 0.
 
-        The n-th, counted from 0, is drawn from 0 to ``first * 2**n``, but at most to `longest`.
+        They are drawn from 0 to ``first * 2**number``, but at most to `longest`.
         """
-        number = 0
-        while self.tries is None or number < self.tries - 1:
-            limit = min(self.longest, self.first * 2.0 ** min(number, 60))
-            yield random.uniform(0, limit)  # noqa: S311 # jitter, no secret
-            number += 1
+        limit = min(self.longest, self.first * 2.0 ** min(number, 60))
+        return random.uniform(0, limit)  # noqa: S311 # jitter, no secret
 
 
 REQUEST = RetryPolicy()
@@ -98,7 +95,6 @@ class Attempts:
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
         self._tries = 0
-        self._pauses = policy.pauses()
         self._accepted_at = time.monotonic()
 
     def note_progress(self) -> None:
@@ -152,10 +148,10 @@ class Attempts:
 
     def _next_pause(self, retry_after: float) -> float | None:
         """Return the next pause, at least `retry_after` seconds; None if that is too late."""
-        pause, remaining = next(self._pauses, None), self._policy.total - self._spent
-        if pause is None or remaining <= 0 or retry_after > remaining:
+        remaining = self._policy.total - self._spent
+        if self._tries == self._policy.tries or remaining <= 0 or retry_after > remaining:
             return None
-        return min(max(pause, retry_after), remaining)
+        return min(max(self._policy.draw_pause(self._tries - 1), retry_after), remaining)
 
 
 def _is_transient(error: ServerError) -> bool:
