@@ -20,13 +20,12 @@ from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, answers, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.head_cache import HeadCache
 from hybrid_search.backends.server.leg_search import LegSearch, read_scores
-from hybrid_search.backends.server.new_index import NewIndexWriter
 from hybrid_search.backends.server.next_version import NextVersion
 from hybrid_search.backends.server.reach import BATCH_PASSAGES, is_wide
 from hybrid_search.backends.server.request_bodies import split_batches
 from hybrid_search.backends.server.searcher import Searcher
 from hybrid_search.backends.server.transport.connection import Server
-from hybrid_search.backends.server.writer import ServerWriter
+from hybrid_search.backends.server.writer import NewIndexWriter, ServerWriter
 from hybrid_search.backends.types import (
     FoundPassages,
     Head,

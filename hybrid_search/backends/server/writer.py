@@ -1,4 +1,4 @@
-"""Writes documents into one index of a server.
+"""Writes documents into one index of a server, which need not exist yet.
 
 All passages of a version are sent together; then passages left from an older version are removed.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -24,9 +26,9 @@ from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.transport.bulk import Action, Outcome, check_accepted
 from hybrid_search.backends.server.transport.client import encode_json
 from hybrid_search.backends.server.transport.connection import Server
-from hybrid_search.backends.types import Refusal, RejectedDocument
+from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument
 from hybrid_search.credentials import PATIENCE
-from hybrid_search.errors import IndexStoreError, InputError, ServerError
+from hybrid_search.errors import AccessError, IndexStoreError, InputError, ServerError
 from hybrid_search.text.filters import new_fields
 from hybrid_search.text.types import Document, Entry
 
@@ -45,6 +47,9 @@ NOTES_SECONDS = 10.0
 
 NESTED_LIMIT = "index.mapping.nested_objects.limit"
 """The setting of an index that limits the covering spans of a passage."""
+
+HELD_NOTES = 10_000
+"""Notes on rejected documents that wait for the index; of more, the latest. All are in the file."""
 
 _log = logging.getLogger(__name__)
 
@@ -90,10 +95,9 @@ class ServerWriter:
             body = _build_versions_body(batch)
             answer = aliases.search(self._server, self._index.name, body)
             for bucket in answer["aggregations"]["documents"]["buckets"]:
-                version, *others = bucket["hashes"]["buckets"] or [None]
-                is_complete = version and version["doc_count"] == version["passages"]["value"]
-                if is_complete and not others:
-                    hashes[bucket["key"]] = version["key"]
+                versions = bucket["hashes"]["buckets"]
+                if _is_complete(versions):
+                    hashes[bucket["key"]] = versions[0]["key"]
         return hashes
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
@@ -282,6 +286,78 @@ class ServerWriter:
             self._refresh()
 
 
+class NewIndexWriter:
+    """Creates its index when the first passages come, and removes it if none was accepted.
+
+    Raises UsageError if the server cannot have such an index.
+    """
+
+    def __init__(
+        self, server: Server, alias: str, spec: IndexSpec, options: IndexOptions, patience: float
+    ) -> None:
+        mappings.index_body(server.engine, spec, options, server.version)  # a test of the options
+        self._server, self._alias, self._patience = server, alias, patience
+        self._spec, self._options = spec, options
+        self._writer: ServerWriter | None = None
+        self._has_documents = False
+        self._notes: deque[RejectedDocument] = deque(maxlen=HELD_NOTES)
+
+    def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the source hashes of those documents of `ids` that are completely indexed."""
+        return self._writer.read_source_hashes(ids) if self._writer else {}
+
+    def write(self, entries: Sequence[Entry]) -> list[Refusal]:
+        """Write passages as `ServerWriter` does."""
+        if not entries:
+            return []
+        if self._writer is None:
+            index = aliases.open_or_create(self._server, self._alias, self._spec, self._options)
+            self._writer = ServerWriter(self._server, index, self._options, patience=self._patience)
+        refusals = self._writer.write(entries)
+        refused = {id(refusal.document) for refusal in refusals}
+        self._has_documents |= any(
+            entry.is_last and id(entry.document) not in refused for entry in entries
+        )
+        return refusals
+
+    def abandon(self) -> None:
+        """Forget the unfinished document, if there is one."""
+        if self._writer:
+            self._writer.abandon()
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Remove documents, and return how many of `ids` existed."""
+        return self._writer.delete(ids) if self._writer else 0
+
+    def note(self, rejected: Sequence[RejectedDocument]) -> None:
+        """Record rejected documents beside the index, once it has a document."""
+        self._notes.extend(rejected)
+        if self._writer and self._has_documents:
+            self._writer.note(list(self._notes))
+            self._notes.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if self._writer is None:
+            return
+        self._writer.__exit__(kind, *error)
+        if not self._has_documents:
+            # not every login may delete; and what fails here is not why a failed run ends
+            with suppress(AccessError if kind is None else IndexStoreError):
+                self._remove_if_empty()
+
+    def _remove_if_empty(self) -> None:
+        """Delete the index, unless another writer has documents in it."""
+        name = aliases.find_index(self._server, self._alias).name
+        aliases.refresh(self._server, name)
+        if not aliases.search(self._server, name, request_bodies.COUNTING)["hits"]["total"][
+            "value"
+        ]:
+            aliases.delete_index(self._server, name)
+
+
 def _batch_distinct(buffers: Iterable[DocumentBuffer]) -> Iterator[list[DocumentBuffer]]:
     """Yield batches of documents that may be sent together.
 
@@ -309,6 +385,11 @@ def _build_versions_body(ids: list[str]) -> dict[str, Any]:
         "query": {"terms": {"document_id": ids}},
         "aggs": {"documents": {"terms": terms, "aggs": {"hashes": hashes}}},
     }
+
+
+def _is_complete(versions: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a document has all passages of one version, and none of another."""
+    return len(versions) == 1 and versions[0]["doc_count"] == versions[0]["passages"]["value"]
 
 
 class FieldTypes:
