@@ -352,9 +352,8 @@ class NewIndexWriter:
         """Delete the index, unless another writer has documents in it."""
         name = aliases.find_index(self._server, self._alias).name
         aliases.refresh(self._server, name)
-        if not aliases.search(self._server, name, request_bodies.COUNTING)["hits"]["total"][
-            "value"
-        ]:
+        answer = aliases.search(self._server, name, request_bodies.COUNTING)
+        if answer["hits"]["total"]["value"] == 0:
             aliases.delete_index(self._server, name)
 
 
