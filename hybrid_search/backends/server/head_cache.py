@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hybrid_search.backends.base import T
-from hybrid_search.backends.server import aliases
+from hybrid_search.backends.server import aliases, request_bodies
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.settings_digest import parse_settings_digest, settings_digest
 from hybrid_search.backends.types import Head
@@ -42,10 +42,8 @@ the same model and policy, with other types of metadata fields.
 PROBE: dict[str, Any] = {
     "size": 1,
     "query": {"match_all": {}},
-    "_source": False,
-    "stored_fields": "_none_",
+    **request_bodies.KEYS,
     "docvalue_fields": ["source_hash"],
-    "track_total_hits": False,
 }
 """Finds any one passage, with its source hash."""
 
