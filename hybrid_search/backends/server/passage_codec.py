@@ -184,16 +184,11 @@ chance.
 
 def read_counts(answer: Mapping[str, Any], head: Head, size: int | None = None) -> IndexInfo:
     """Return how much is in an index of `size` bytes; the search is `request_bodies.COUNTS`."""
-    counts = answer["aggregations"]
+    counts, passages = answer["aggregations"], answer["hits"]["total"]["value"]
+    documents, spans = counts["documents"]["doc_count"], int(counts["spans"]["value"])
     milliseconds = counts["written_at"]["value"]
-    return IndexInfo(
-        *head,
-        counts["documents"]["doc_count"],
-        answer["hits"]["total"]["value"],
-        int(counts["spans"]["value"]),
-        size,
-        datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None,
-    )
+    written_at = datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
+    return IndexInfo(*head, documents, passages, spans, size, written_at)
 
 
 def read_facets(

@@ -388,7 +388,9 @@ def _build_versions_body(ids: list[str]) -> dict[str, Any]:
 
 def _is_complete(versions: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether a document has all passages of one version, and none of another."""
-    return len(versions) == 1 and versions[0]["doc_count"] == versions[0]["passages"]["value"]
+    if len(versions) != 1:
+        return False
+    return bool(versions[0]["doc_count"] == versions[0]["passages"]["value"])
 
 
 class FieldTypes:

@@ -55,13 +55,14 @@ class Address:
                 f"{parts.scheme!r}: {_EXAMPLE}"
             )
         engine, _, scheme = parts.scheme.rpartition("+")
+        username = unquote(parts.username) if parts.username else None
         return cls(
             engine or None,
             scheme,
             _read_host(parts),
             PORT if port is None else port,
             _read_prefix(parts),
-            unquote(parts.username) if parts.username else None,
+            username,
             _read_options(parts),
         )
 
