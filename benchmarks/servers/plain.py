@@ -10,7 +10,8 @@ import numpy as np
 from benchmarks.servers.entries import Corpus
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.graph_vectors import round_vector
-from hybrid_search.backends.server.passage_codec import passage_id
+from hybrid_search.backends.server.passage_codec import passage_id, to_json
+from hybrid_search.backends.server.transport.bulk import Action
 from hybrid_search.text import word_codes
 from hybrid_search.text.types import Floats
 
@@ -47,18 +48,13 @@ class PlainIndex:
         assert all(outcome.is_accepted for outcome in self._server.bulk(self._actions(corpus)))
         self._server.request("POST", f"/{self.name}/_refresh")
 
-    def _actions(self, corpus: Corpus) -> Iterator[dict[str, Any]]:
+    def _actions(self, corpus: Corpus) -> Iterator[Action]:
         for entry in corpus.entries:
             mean = word_codes.vectors(entry.tokens).sum(axis=0)
             length = float(np.linalg.norm(mean))
             vector = {"vector": round_vector(mean / length)} if length else {}
             id_ = passage_id(entry.document.id, entry.passage.ordinal)
-            yield {
-                "_op_type": "index",
-                "_index": self.name,
-                "_id": id_,
-                "_source": {"text": entry.text, **vector},
-            }
+            yield Action(self.name, id_, to_json({"text": entry.text, **vector}))
 
     def ask(self, phrase: str, vector: Floats, size: int = 10) -> None:
         """Send both queries in one ``_msearch``, for `size` hits each with their text."""

@@ -17,7 +17,8 @@ import pytest
 
 from hybrid_search.backends.index_options import QUANTIZATIONS, IndexOptions
 from hybrid_search.backends.server import mappings, passage_codec
-from hybrid_search.backends.server.dialects import DIALECTS, Version
+from hybrid_search.backends.server.dialects import DIALECTS
+from hybrid_search.backends.server.dialects.base import Version
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import IndexSpec

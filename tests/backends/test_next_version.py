@@ -27,7 +27,6 @@ from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.transport.connection import Server
-from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import SCHEMA, IndexSpec, RejectedDocument
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder, EncoderInfo
@@ -763,7 +762,7 @@ def test_an_index_whose_first_documents_are_refused_is_removed_by_who_may_delete
         if method == "DELETE" and not may_delete:
             raise AccessError("the server does not let user 'ingest' do DELETE (403)", 403)
 
-    monkeypatch.setattr(ServerWriter, "_fetch_nested_limit", lambda _: 0)
+    monkeypatch.setattr(aliases, "read_settings", lambda *names: dict.fromkeys(names[2:], 0))
     limited = ServerBackend(InterceptedServer(backend.server, check), backend.options)
     with limited.writer(name, make_spec()) as writer:
         assert len(writer.write(make_entries(CALLS[0]))) == 1
@@ -1007,7 +1006,7 @@ def test_a_long_document_whose_end_is_refused_leaves_neither_passages_nor_a_file
 def test_a_full_temporary_folder_is_one_error_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tempfile.TemporaryFile", lambda: FileIO("/dev/full", "w"))
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: FileIO("/dev/full", "w"))
     with closing(DocumentBuffer(Document("x", "", ()), 2)) as draft:
         draft.add(b"x" * 9000)
         with pytest.raises(IndexStoreError, match=r"No space left on device\).* set TMPDIR"):

@@ -15,7 +15,7 @@ import pytest
 
 from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.bulk import Body
+from hybrid_search.backends.server.transport.bulk import Action
 from hybrid_search.backends.server.transport.connection import Server, connect
 from hybrid_search.credentials import Access
 from hybrid_search.errors import AccessError, ServerError
@@ -44,11 +44,8 @@ def connect_patiently(url: str, seconds: float = 60.0) -> Server:
     return connect(Address.parse(f"opensearch+{url}"), Access(timeout=5.0)).wait(seconds)
 
 
-def actions(count: int) -> list[Body]:
-    return [
-        {"_op_type": "index", "_index": "calls", "_id": f"x#{number}", "_source": {}}
-        for number in range(count)
-    ]
+def actions(count: int) -> list[Action]:
+    return [Action("calls", f"x#{number}", b"{}") for number in range(count)]
 
 
 def take_one_action(request: HttpRequest) -> Reply:

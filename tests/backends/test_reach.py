@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hybrid_search.backends.server.index_size import IndexSize
-from hybrid_search.backends.server.reach import Reach, choose_reach
+from hybrid_search.backends.server.reach import IndexSize, Reach, choose_reach
 from hybrid_search.backends.types import Request
 
 REQUEST = Request("phrase", np.ones(32, np.float32), 100)

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 import pytest
 
 from hybrid_search.backends.server.transport.address import Address
+from hybrid_search.backends.server.transport.bulk import Action
 from hybrid_search.backends.server.transport.connection import connect
 from hybrid_search.credentials import Access, Secret
 from hybrid_search.errors import UsageError
@@ -221,7 +222,7 @@ def test_bulk_requests_are_signed() -> None:
         reply_in_turn(Reply(body={"items": [{"delete": {"_id": "a", "status": 200}}]}))
     ) as server:
         (outcome,) = connect(Address.parse(f"opensearch+{server.url}"), ACCESS).bulk(
-            [{"_op_type": "delete", "_index": "calls", "_id": "a"}]
+            [Action("calls", "a")]
         )
     assert outcome.status == 200
     assert is_accepted(server.requests[0])
@@ -279,10 +280,6 @@ WRONG = {
     "http://localhost": (
         Access(aws_region="eu-west-1", aws_service="s3"),
         "HYBRID_SEARCH_AWS_SERVICE is 's3': it must be es",
-    ),
-    "elasticsearch+http://localhost": (
-        ACCESS,
-        "is for Amazon OpenSearch Service: Elasticsearch takes a password",
     ),
     "opensearch+http://ada@localhost": (
         Access(password=Secret("x"), aws_region="eu-west-1"),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect
+from hybrid_search.backends.server.transport.bulk import Action
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
 from hybrid_search.ingest.sources.read_options import ReadOptions
@@ -53,10 +54,7 @@ def make_raw_index(
 
 
 def write_documents(server: Server, name: str, documents: Mapping[str, Mapping[str, Any]]) -> None:
-    actions = [
-        {"_op_type": "index", "_index": name, "_id": key, "_source": source}
-        for key, source in documents.items()
-    ]
+    actions = [Action(name, key, json.dumps(source).encode()) for key, source in documents.items()]
     assert all(outcome.is_accepted for outcome in server.bulk(actions))
     server.request("POST", f"/{name}/_refresh")
 

@@ -5,11 +5,11 @@ In: entries to write and requests to answer. Out: HTTP requests to one cluster, 
 
 * `backend` is the `Backend`; `searcher` sends its searches, and `head_cache` remembers heads.
 * `aliases` finds and creates the versioned indexes behind an alias, by the bodies of `mappings`,
-  which also reads the types of metadata fields. `new_index` creates an index late.
+  which also reads the types of metadata fields.
 * `request_bodies` builds searches, `passage_codec` converts passages to documents and back.
 * `leg_search` builds and sends the searches of both legs, whose passages come with word codes.
-  `reach` says how far they go, by the `index_size`.
-* `writer` writes documents, each held whole by `document_buffer` and checked by `field_types`;
+  `reach` says how far they go.
+* `writer` writes documents, each held whole by `document_buffer`, into an index that it may create;
   `scan` lists all passages.
 * `next_version` is blue-green reindexing.
 * `dialects` is all that differs between the engines, and `transport` the connection.

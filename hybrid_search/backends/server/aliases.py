@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -25,7 +25,6 @@ from hybrid_search.errors import (
 )
 from hybrid_search.text import name_lists
 
-_VERSIONED = re.compile(r"^(?P<alias>.+)-(?P<number>\d{6})$")
 REJECTED = "-rejected"
 """Ends the name of the index with notes on rejected documents."""
 
@@ -66,23 +65,21 @@ class ServerIndex:
 
 
 def find_index(server: Server, alias: str) -> ServerIndex:
-    """Return the index behind `alias`.
-
-    Raises IndexMissingError if there is none.
+    """Return the index behind `alias`; raise IndexMissingError if there is none.
 
     Raises:
         IndexStoreError: If `alias` stands for several indexes, or the index was not made by this
             project, or has another schema or other columns.
+        ServerError: If the server refuses to show it.
     """
-    heads_by_name = _fetch(
-        server,
-        f"/{quote(check_index_name(alias))}",
-        answers.HEADS.read,
-        filter_path="*.mappings,*.aliases",
-    )
-    if heads_by_name is None:
+    path, params = f"/{quote(check_index_name(alias))}", {"filter_path": "*.mappings,*.aliases"}
+    try:
+        heads_by_name = server.request("GET", path, params=params, read=answers.HEADS.read)
+    except ServerError as error:
+        if error.status != 404:
+            raise
         missing_error = build_missing_error(server, alias)
-        raise missing_error
+        raise missing_error from error
     if len(heads_by_name) > 1:
         raise IndexStoreError(
             f"{alias!r} points to {len(heads_by_name)} indexes, "
@@ -90,49 +87,48 @@ def find_index(server: Server, alias: str) -> ServerIndex:
             "remove it from the others"
         )
     ((name, head),) = heads_by_name.items()
-    index = parse_mapping(server, name, alias, head["mappings"])
+    index = _read_mapping(server, name, alias, head["mappings"])
     return replace(index, filter=head["aliases"].get(alias, {}).get("filter"))
 
 
 def build_missing_error(server: Server, alias: str) -> IndexMissingError:
-    """Build the error for a missing index; it lists the indexes that exist."""
-    index_names = _format_names(server, alias)
+    """Return the error for a missing index; it lists the indexes that exist."""
+    try:
+        index_names = name_lists.list_names(list_names(server), alias)
+    except AccessError:  # a login that may read one index may not be allowed to list the others
+        index_names = "not shown to this login"
     return IndexMissingError(
         f"there is no index {alias!r} on {server} (indexes there: {index_names}). "
         f"Create it: hybrid-search ingest FILE --index {alias}"
     )
 
 
-def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, Any]) -> ServerIndex:
-    """Return the index that a mapping describes.
-
-    Raises:
-        IndexStoreError: If it was not made by this project, or has another schema or other columns.
-    """
-    meta = mapping.get("_meta", {})
-    if "hybrid_search" not in meta:
+def _read_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, Any]) -> ServerIndex:
+    """Return the index that a mapping describes; raise IndexStoreError if it is none of ours."""
+    place = f"index {name!r} on {server}"
+    if "hybrid_search" not in mapping.get("_meta", {}):
         raise IndexStoreError(
-            f"index {name!r} on {server} was not made by hybrid_search: "
-            "use another name, or delete it"
+            f"{place} was not made by hybrid_search: use another name, or delete it"
         )
     try:
-        meta = answers.META.read(meta)
-        if meta["hybrid_search"].get("schema") != SCHEMA:
+        meta = answers.META.read(mapping["_meta"])
+        schema = meta["hybrid_search"].get("schema")
+        if schema != SCHEMA:
             raise IndexStoreError(
-                f"index {name!r} on {server} has schema {meta['hybrid_search'].get('schema')}, "
+                f"{place} has schema {schema}, "
                 f"and this version of hybrid_search reads {SCHEMA}: ingest again into a new index"
             )
         spec = answers.SPEC.read(meta["hybrid_search"])
     except ShapeError as error:
         raise IndexStoreError(
-            f"index {name!r} on {server} no longer says in its _meta how it was made ({error}): "
+            f"{place} no longer says in its _meta how it was made ({error}): "
             f"put that back, or delete the index and ingest into it again"
         ) from error
     properties = mapping.get("properties", {})
     columns = mappings.list_columns(server.engine)
     if missing := columns.difference(mappings.name_columns(properties)):
         raise IndexStoreError(
-            f"index {name!r} on {server} lacks {name_lists.list_names(sorted(missing))} in its "
+            f"{place} lacks {name_lists.list_names(sorted(missing))} in its "
             f"mapping, which an index of {server.engine} has: ingest again into a new index"
         )
     return _describe(name, alias, spec, meta.get("options", {}), properties)
@@ -146,62 +142,40 @@ def _describe(
     properties: Mapping[str, Any],
 ) -> ServerIndex:
     """Return an index whose mapping has these properties."""
-    vector = properties["spans"]["properties"]["vector"]
-    return ServerIndex(
-        name,
-        alias,
-        spec,
-        mappings.read_fields(properties),
-        options,
-        GraphVectors.from_mapping(vector, spec.dimension),
-    )
+    graph = GraphVectors.from_mapping(properties["spans"]["properties"]["vector"], spec.dimension)
+    return ServerIndex(name, alias, spec, mappings.read_fields(properties), options, graph)
 
 
 def read_options(server: Server, index: ServerIndex) -> dict[str, str]:
     """Return all options of an index, with the shards and replicas that it has now."""
-    counts = server.request(
-        "GET",
-        f"/{quote(index.alias)}/_settings/index.number_of_*",
-        params={"flat_settings": True},
-        read=_READ_COUNTS,
-    )
     prefix = "index.number_of_"
-    options = {
-        **index.options,
-        **{name.removeprefix(prefix): value for name, value in counts.items()},
-    }
-    return {name: str(value) for name, value in options.items()}
+    counts = read_settings(server, index.alias, f"{prefix}shards", f"{prefix}replicas")
+    current = {name.removeprefix(prefix): count for name, count in counts.items()}
+    return {name: str(value) for name, value in {**index.options, **current}.items()}
 
 
-_READ_COUNTS = answers.settings_reader("index.number_of_shards", "index.number_of_replicas")
+def read_settings(server: Server, name: str, *settings: str) -> dict[str, int]:
+    """Return these settings of an index, which are whole numbers, by their names."""
+    numbers: dict[str, int] = server.request(
+        "GET",
+        f"/{quote(name)}/_settings/{','.join(settings)}",
+        params={"include_defaults": True, "flat_settings": True},
+        read=answers.settings_reader(*settings),
+    )
+    return numbers
 
 
-def _fetch_mapping(server: Server, alias: str) -> dict[str, Any] | None:
-    return _fetch(server, f"/{quote(alias)}/_mapping", answers.MAPPINGS.read)
-
-
-def _fetch(
-    server: Server, path: str, read: Callable[[Any], answers.Answer], **params: str
-) -> dict[str, Any] | None:
-    """Return the server's description of an index or alias; None if it does not exist."""
+def _fetch_mappings(server: Server, name: str) -> dict[str, Any]:
+    """Return the mappings of the indexes behind a name; none if there is no such index."""
     try:
-        answer: dict[str, Any] = server.request("GET", path, params=params, read=read)
+        found: dict[str, Any] = server.request(
+            "GET", f"/{quote(name)}/_mapping", read=answers.MAPPINGS.read
+        )
     except ServerError as error:
         if error.status == 404:
-            return None
+            return {}
         raise
-    return answer
-
-
-def _format_names(server: Server, alias: str) -> str:
-    """Return the names of all indexes for a message.
-
-    A login that may read one index may not be allowed to list the others.
-    """
-    try:
-        return name_lists.list_names(list_names(server), alias)
-    except AccessError:
-        return "not shown to this login"
+    return found
 
 
 def list_names(server: Server) -> list[str]:
@@ -212,8 +186,9 @@ def list_names(server: Server) -> list[str]:
         params={"filter_path": "*.mappings._meta.hybrid_search.schema"},
         read=answers.OUR_MAPPINGS.read,
     )
-    paths = [f"/{quote(name)}" for name in mappings_by_name]
-    aliases = server.request("GET", "/_alias", read=answers.ALIASES.read) if paths else {}
+    if not mappings_by_name:
+        return []
+    aliases = server.request("GET", "/_alias", read=answers.ALIASES.read)
     return sorted(
         {alias for name in mappings_by_name for alias in aliases.get(name, {}).get("aliases", {})}
     )
@@ -243,19 +218,13 @@ def create_version(
             read=answers.ACKNOWLEDGED.read,
         )
     except ServerError as error:
-        if error.status != 400 or not _is_created_by(server, name, creation_token):
+        # if its answer is lost the request is sent again, and then finds its own index
+        found = _fetch_mappings(server, name) if error.status == 400 else {}
+        meta = found.get(name, {}).get("mappings", {}).get("_meta", {})
+        if meta.get("making") != creation_token:
             raise
     stored_options = body["mappings"]["_meta"]["options"]
     return _describe(name, alias, spec, stored_options, body["mappings"]["properties"])
-
-
-def _is_created_by(server: Server, name: str, creation_token: str) -> bool:
-    """Return whether the index `name` was created by the request with this token.
-
-    If the answer to that request is lost, it is sent again and then finds its own index.
-    """
-    mapping = (_fetch_mapping(server, name) or {}).get(name, {}).get("mappings", {})
-    return bool(mapping.get("_meta", {}).get("making") == creation_token)
 
 
 def _last_version_number(server: Server, alias: str) -> int:
@@ -266,10 +235,9 @@ def _last_version_number(server: Server, alias: str) -> int:
         params={"expand_wildcards": "all"},
         read=answers.UUIDS.read,
     )
-    versions = (_VERSIONED.match(name) for name in settings_by_name)
-    return max(
-        (int(match["number"]) for match in versions if match and match["alias"] == alias), default=0
-    )
+    version = re.compile(rf"{re.escape(alias)}-(\d{{6}})")
+    matches = map(version.fullmatch, settings_by_name)
+    return max((int(match[1]) for match in matches if match), default=0)
 
 
 def open_or_create(
@@ -300,7 +268,7 @@ def open_or_create(
     return index
 
 
-def swap_alias(server: Server, new: ServerIndex, old: ServerIndex | None) -> None:
+def swap_alias(server: Server, new: ServerIndex, old: ServerIndex) -> None:
     """Move the alias from `old` to `new`, in one step.
 
     If the answer was lost and the request is sent again, the alias is found moved.
@@ -309,18 +277,17 @@ def swap_alias(server: Server, new: ServerIndex, old: ServerIndex | None) -> Non
         IndexStoreError: If another reindex has moved the alias since.
         ServerError: If the server refuses the move.
     """
-    actions: list[dict[str, Any]] = [
-        {"add": {"index": new.name, "alias": new.alias, "is_write_index": True}}
+    actions = [
+        {"remove": {"index": old.name, "alias": new.alias}},
+        {"add": {"index": new.name, "alias": new.alias, "is_write_index": True}},
     ]
-    if old is not None:
-        actions.insert(0, {"remove": {"index": old.name, "alias": new.alias}})
     try:
         server.request(
             "POST", "/_aliases", body={"actions": actions}, read=answers.ACKNOWLEDGED.read
         )
     except ServerError as error:
         current_names = resolve_alias(server, new.alias)
-        if old is not None and current_names not in ({old.name}, {new.name}):
+        if current_names not in ({old.name}, {new.name}):
             raise IndexStoreError(
                 f"{new.alias!r} pointed to {old.name} before, and now points to "
                 f"{name_lists.list_names(sorted(current_names))}: another reindex was faster. "
@@ -332,38 +299,27 @@ def swap_alias(server: Server, new: ServerIndex, old: ServerIndex | None) -> Non
 
 def resolve_alias(server: Server, alias: str) -> set[str]:
     """Return the names of the indexes behind `alias`."""
-    return set(_fetch_mapping(server, alias) or ())
+    return set(_fetch_mappings(server, alias))
 
 
 def delete_index(server: Server, name: str) -> None:
-    """Delete an index by its own name; a missing one counts as deleted.
-
-    The answer to the first request may have been lost.
-
-    Raises:
-        ServerError: If the server refuses to delete it.
-    """
+    """Delete an index by its own name; a missing one counts as deleted."""
     try:
         server.request("DELETE", f"/{quote(name)}", read=answers.ACKNOWLEDGED.read)
     except ServerError as error:
-        if error.status != 404:
+        if error.status != 404:  # the answer to the first request may have been lost
             raise
 
 
 def ensure_index(server: Server, name: str, body: Mapping[str, Any]) -> None:
-    """Create an index, unless it exists.
-
-    Another process may have created it since, or this one did and the answer was lost.
-
-    Raises:
-        ServerError: If the server refuses to create it.
-    """
+    """Create an index, unless it exists."""
     path = f"/{quote(name)}"
     if server.request("HEAD", path):
         return
     try:
         server.request("PUT", path, body=body, read=answers.ACKNOWLEDGED.read)
     except ServerError as error:
+        # another process may have created it since, or this one did and the answer was lost
         if error.status != 400 or not server.request("HEAD", path):
             raise
 
@@ -381,11 +337,11 @@ def search(
     params: Mapping[str, Any] = COMPLETE_RESULTS,
 ) -> answers.Answer:
     """Return the answer to one search of an index or alias."""
-    path, read = f"/{quote(name)}/_search", answers.read_search(body)
-    response: answers.Answer = server.request(
-        "POST", path, params=params, body=body, binary=True, read=read
+    read = answers.read_search(body)
+    answer: answers.Answer = server.request(
+        "POST", f"/{quote(name)}/_search", params=params, body=body, binary=True, read=read
     )
-    return response
+    return answer
 
 
 def refresh(server: Server, name: str) -> None:

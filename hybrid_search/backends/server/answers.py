@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Annotated, Any, NotRequired
 
 from pydantic import (
@@ -186,19 +185,19 @@ def _shape_source(source: Any) -> dict[str, Any]:
 
 
 def _shape_aggregations(aggs: Mapping[str, Any]) -> Any:
-    return make_object(**{name: _shape_aggregation(**part) for name, part in aggs.items()})
+    return make_object(**{name: _shape_aggregation(part) for name, part in aggs.items()})
 
 
-def _shape_aggregation(aggs: Mapping[str, Any] = MappingProxyType({}), **kinds: Any) -> Any:
-    ((kind, options),) = kinds.items()
+def _shape_aggregation(part: Mapping[str, Any]) -> Any:
+    (kind,) = part.keys() - {"aggs"}
     if kind != "terms":
         return make_object(**_NUMBERS[kind])
-    has_types = options["field"].startswith("metadata.")
+    has_types = part["terms"]["field"].startswith("metadata.")
     bucket = make_object(
         key=_Value if has_types else str,
         key_as_string=NotRequired[str],
         doc_count=NonNegativeInt,
-        **{name: _shape_aggregation(**part) for name, part in aggs.items()},
+        **{name: _shape_aggregation(inner) for name, inner in part["aggs"].items()},
     )
     return make_object(buckets=Items[bucket])
 

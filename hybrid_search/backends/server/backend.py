@@ -6,29 +6,26 @@ the server stores.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
 from hybrid_search.backends.base import Backend, T, Writer
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import (
-    aliases,
-    passage_codec,
-    request_bodies,
-    scan,
-)
+from hybrid_search.backends.server import aliases, answers, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.head_cache import HeadCache
-from hybrid_search.backends.server.index_size import SizeCache, describe_index
 from hybrid_search.backends.server.leg_search import LegSearch, read_scores
-from hybrid_search.backends.server.new_index import NewIndexWriter
 from hybrid_search.backends.server.next_version import NextVersion
 from hybrid_search.backends.server.reach import BATCH_PASSAGES, is_wide
+from hybrid_search.backends.server.request_bodies import split_batches
 from hybrid_search.backends.server.searcher import Searcher
 from hybrid_search.backends.server.transport.connection import Server
-from hybrid_search.backends.server.writer import ServerWriter
+from hybrid_search.backends.server.writer import NewIndexWriter, ServerWriter
 from hybrid_search.backends.types import (
     FoundPassages,
     Head,
@@ -45,10 +42,15 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.backends.window import choose_window
 from hybrid_search.credentials import PATIENCE
-from hybrid_search.errors import IndexMissingError, UsageError
+from hybrid_search.errors import AccessError, IndexMissingError, UsageError
 from hybrid_search.text.best_passages import BestPassages, best_passages, best_stored_passages
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.word_codes import UNREADABLE
+
+FORBIDDEN = 403
+"""The status of a call that this login may not make, though it may make others."""
+
+_log = logging.getLogger(__name__)
 
 
 class ServerBackend(Backend):
@@ -62,14 +64,12 @@ class ServerBackend(Backend):
         self.server, self.options, self._patience = server, options, patience
         self._searcher = Searcher(server)
         self._heads = HeadCache(server)
-        self._sizes = SizeCache(self._searcher)
-        self._leg_search = LegSearch(server, self._searcher, self._heads, self._sizes)
+        self._leg_search = LegSearch(server, self._searcher, self._heads)
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
         """Return a writer of `index`, which its first document creates if it does not exist.
 
-        Raises ModelError if the index was written with another model or policy, and UsageError if
-        the server cannot have such an index.
+        Raises UsageError if the server cannot have such an index.
         """
         try:
             server_index = aliases.find_index(self.server, index)
@@ -83,29 +83,29 @@ class ServerBackend(Backend):
 
         `options` take precedence over those of this backend.
 
-        Raises ModelError if the index exists and was written with another model or policy, and
-        UsageError if the index exists and has other `options`.
+        Raises ModelError if the index exists and was written with another model or policy.
+
+        Raises:
+            UsageError: If the index exists and has other `options`.
         """
         index_options = self.options.override(options)
         server_index = aliases.open_or_create(self.server, index, spec, index_options)
-        if options:
-            _check_options(index, options, aliases.read_options(self.server, server_index))
+        current = aliases.read_options(self.server, server_index) if options else {}
+        for name, value in options.items():
+            if current.get(name, value) != value:
+                raise UsageError(
+                    f"index {index!r} has {name} {current[name]!r}, but {value!r} was given: "
+                    "leave it out, or make the next version by reindex"
+                )
 
     def create_next_version(
         self, index: str, spec: IndexSpec, options: Mapping[str, str]
     ) -> NextVersion:
-        """Return a new index beside `index`, to be filled and published in its place.
-
-        `options` not given here are those of the current version. Raises IndexMissingError if the
-        index does not exist, UsageError if an option or the policy is unknown.
-        """
+        """Return a new index beside `index`, to be filled and published in its place."""
         return NextVersion(self.server, index, spec, options)
 
     def read_head(self, index: str) -> Head:
-        """Return the spec of `index` and its metadata fields, read from the server.
-
-        Raises IndexMissingError if the index does not exist.
-        """
+        """Return the spec of `index` and its metadata fields, read from the server."""
         return self._heads.read(index).head
 
     def answer_by_head(self, index: str, answer: Callable[[Head], T]) -> T:
@@ -113,11 +113,22 @@ class ServerBackend(Backend):
         return self._heads.answer(index, answer)
 
     def describe_index(self, index: str) -> IndexInfo:
-        """Return the spec and fields of `index`, and count its documents, passages and spans.
+        """Return the spec and fields of `index`, and count its documents, passages and spans."""
+        head = aliases.find_index(self.server, index).head
+        counts = self._searcher.search(index, request_bodies.COUNTS)
+        return passage_codec.read_counts(counts, head, self._measure_bytes(index))
 
-        Raises IndexMissingError if the index does not exist.
-        """
-        return describe_index(self.server, self._searcher, index)
+    def _measure_bytes(self, index: str) -> int | None:
+        """Return the bytes of an index without its replicas; None if this login may not ask."""
+        path = f"/{quote(index)}/_stats/store"
+        try:
+            stats = self.server.request("GET", path, read=answers.STORED.read)
+        except AccessError as error:
+            if error.status != FORBIDDEN:
+                raise
+            _log.warning("the size of index %r is left out: %s", index, error)
+            return None
+        return int(stats["_all"]["primaries"]["store"]["size_in_bytes"])
 
     def list_indexes(self) -> list[str]:
         """Return the names of all indexes, sorted."""
@@ -130,8 +141,7 @@ class ServerBackend(Backend):
 
     def list_passages(self, index: str, document_id: str) -> list[Key]:
         """Return the passages of a document that searches see, in their order."""
-        server_index = aliases.find_index(self.server, index)
-        return scan.list_passages(self.server, server_index, document_id)
+        return scan.list_passages(self.server, aliases.find_index(self.server, index), document_id)
 
     def scan_codes(
         self, index: str, after: Position = None, written_since: datetime | None = None
@@ -156,39 +166,37 @@ class ServerBackend(Backend):
         Raises IndexChangedError if the index was replaced since its head was remembered.
         """
         proposals = self._leg_search.run(index, request)
-        matches = list(proposals.bm25) if request.lexical else []
-        lexical = _cut(matches, request.window)
+        lexical = _cut(list(proposals.bm25), request.window) if request.lexical else []
         hits = proposals.hits
         if request.semantic and is_wide(request):
-            batches = _split_batches(list(hits))
+            batches = split_batches(list(hits), BATCH_PASSAGES)
             bodies = (request_bodies.codes_body(request, batch) for batch in batches)
             fetched = self._searcher.search_batches(index, bodies)
             hits = {passage_codec.hit_key(hit): hit for hit in fetched}
         best = _score_spans(request, hits, lexical) if request.semantic else BestPassages()
         others = dict.fromkeys(hits, 0.0) if proposals.has_all_matches else {}
         keys = list(dict.fromkeys([*lexical, *best.codes, *best.damaged]))
-        passages = self._read_passages(index, request, keys, {**others, **proposals.bm25}, best)
+        passages = self.read_passages(index, request, keys, {**others, **proposals.bm25}, best)
         counted = f"HNSW, {len(hits)} passages scored exactly"
         return FoundPassages(passages, counted if request.semantic else "not asked")
 
     def read_passages(
-        self, index: str, request: Request, keys: Sequence[Key]
-    ) -> list[StoredPassage]:
-        """Return the passages of `keys` that still exist, with BM25 scores and word codes."""
-        return self._read_passages(index, request, keys, {}, BestPassages())
-
-    def _read_passages(
         self,
         index: str,
         request: Request,
         keys: Sequence[Key],
-        known_scores: Mapping[Key, float],
-        best: BestPassages,
+        known_scores: Mapping[Key, float] = MappingProxyType({}),
+        best: BestPassages | None = None,
     ) -> list[StoredPassage]:
-        """Return the passages of `keys` that exist; what a leg has found of them is not fetched."""
+        """Return the passages of `keys` that still exist, with BM25 scores and word codes.
+
+        What is known of their scores, and what the span leg has found as its best, is not fetched.
+        """
+        best = best or BestPassages()
         scores = dict(known_scores) if request.phrase else dict.fromkeys(keys, 0.0)
         codes = {**best.codes, **best.others, **dict.fromkeys(best.damaged, UNREADABLE)}
-        for batch in _split_batches([key for key in keys if key not in scores or key not in codes]):
+        unknown = [key for key in keys if key not in scores or key not in codes]
+        for batch in split_batches(unknown, BATCH_PASSAGES):
             unscored = [key for key in batch if key not in scores]
             uncoded = [key for key in batch if key not in codes]
             bodies = []
@@ -200,8 +208,8 @@ class ServerBackend(Backend):
             hit_lists = [part["hits"]["hits"] for part in parts]
             if unscored:
                 scores |= read_scores(hit_lists.pop(0))
-            if uncoded:
-                codes |= passage_codec.read_codes(hit_lists.pop())
+            for hit in hit_lists.pop() if uncoded else ():
+                codes[passage_codec.hit_key(hit)] = passage_codec.decode_codes(hit)
         return [
             StoredPassage(
                 key,
@@ -216,15 +224,16 @@ class ServerBackend(Backend):
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
-        bodies = map(request_bodies.contents_body, _split_batches(keys))
-        hits = self._searcher.search_batches(index, bodies)
-        return passage_codec.read_contents(hits)
+        batches = split_batches(keys, BATCH_PASSAGES)
+        hits = self._searcher.search_batches(index, map(request_bodies.contents_body, batches))
+        return {hit["_id"]: passage_codec.build_content(hit) for hit in hits}
 
     def find_highlights(
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return the start and end of the matching words of each passage of `keys` that has any."""
-        bodies = (request_bodies.highlights_body(request, batch) for batch in _split_batches(keys))
+        batches = split_batches(keys, BATCH_PASSAGES)
+        bodies = (request_bodies.highlights_body(request, batch) for batch in batches)
         hits = self._searcher.search_batches(index, bodies)
         return {
             hit["_id"]: passage_codec.read_highlights(hit) for hit in hits if "highlight" in hit
@@ -246,14 +255,10 @@ class ServerBackend(Backend):
         return [(path, body) for body in self._leg_search.build_bodies(index, request)]
 
     def drop_index(self, index: str) -> None:
-        """Remove `index`, everything in it, and its notes on rejected documents.
-
-        Raises IndexMissingError if the index does not exist.
-        """
+        """Remove `index`, everything in it, and its notes on rejected documents."""
         server_index = aliases.find_index(self.server, index)
         server_index.check_whole("delete")
-        self._heads.forget(index)
-        self._sizes.forget(index)
+        self._leg_search.forget(index)
         aliases.delete_index(self.server, server_index.name)
         aliases.delete_index(self.server, f"{index}{aliases.REJECTED}")
 
@@ -269,10 +274,7 @@ def _score_spans(
 
     All spans of the passages of `hits` are scored.
     """
-
-    def choose(ranked: list[Key]) -> list[Key]:
-        return _cut(ranked, request.window)
-
+    choose = partial(_cut, window=request.window)
     # of passages of equal scores the first id comes first, and not the first in the graph
     keys = sorted(hits, key=passage_codec.parse_passage_id)
     if request.span_filter:
@@ -286,18 +288,3 @@ def _cut(ranked: Sequence[Key], window: int) -> list[Key]:
     """Return the passages within the window of a leg, best first."""
     documents = (passage_codec.parse_passage_id(key)[0] for key in ranked)
     return [ranked[position] for position in choose_window(documents, window)]
-
-
-def _split_batches(keys: Sequence[Key]) -> Iterator[list[Key]]:
-    """Yield `keys` in lists for one request each."""
-    for start in range(0, len(keys), BATCH_PASSAGES):
-        yield list(keys[start : start + BATCH_PASSAGES])
-
-
-def _check_options(index: str, options: Mapping[str, str], current: Mapping[str, str]) -> None:
-    for name, value in options.items():
-        if current.get(name, value) != value:
-            raise UsageError(
-                f"index {index!r} has {name} {current[name]!r}, but {value!r} was given: "
-                "leave it out, or make the next version by reindex"
-            )

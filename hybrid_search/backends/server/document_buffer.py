@@ -9,15 +9,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import IO
 
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.text.types import Document
 
 HELD_BYTES = 32_000_000
-"""Bytes of passages in memory, about 500 of them. The rest of a longer document waits in a
-temporary file.
-"""
+"""Bytes of passages in memory, about 500 of them. A longer document waits in a temporary file."""
 
 
 class DocumentBuffer:
@@ -29,35 +26,24 @@ class DocumentBuffer:
     def __init__(self, document: Document, passages: int) -> None:
         self.document, self.passages = document, passages
         self.taken_at = datetime.now(UTC).isoformat(timespec="seconds")
-        self._sources: list[bytes] = []
-        self._bytes = 0
-        self._file: IO[bytes] | None = None
+        # closed by `close`
+        self._file = tempfile.SpooledTemporaryFile(HELD_BYTES)  # noqa: SIM115
 
     def add(self, source: bytes) -> None:
         """Append the next passage."""
-        self._bytes += len(source)
-        if self._bytes <= HELD_BYTES:
-            self._sources.append(source)
-            return
         with _translate_errors():
-            # closed by `close`
-            self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115
             self._file.write(source + b"\n")
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the passages in order."""
-        yield from self._sources
-        if self._file:
-            with _translate_errors():
-                self._file.seek(0)
-            yield from map(bytes.rstrip, self._file)
+        with _translate_errors():
+            self._file.seek(0)
+        yield from map(bytes.rstrip, self._file)
 
     def close(self) -> None:
         """Discard the passages."""
-        self._sources = []
-        if self._file:
-            with suppress(OSError):  # what a full disk refused is not needed any more
-                self._file.close()
+        with suppress(OSError):  # what a full disk refused is not needed any more
+            self._file.close()
 
 
 @contextmanager

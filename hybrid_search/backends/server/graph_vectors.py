@@ -27,9 +27,8 @@ LARGEST = 127
 class GraphVectors:
     """How the vectors in the graphs of an index are written.
 
-    Attributes:
-        dimension: How many numbers a vector has, the first of those of the model.
-        are_bytes: Whether its numbers are integers from -127 to 127.
+    They have `dimension` numbers, the first of those of the model. Where they `are_bytes` these are
+    integers from -127 to 127.
     """
 
     dimension: int

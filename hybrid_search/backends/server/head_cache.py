@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from hybrid_search.backends.base import T
-from hybrid_search.backends.server import aliases
+from hybrid_search.backends.server import aliases, request_bodies
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.settings_digest import parse_settings_digest, settings_digest
 from hybrid_search.backends.types import Head
@@ -43,10 +42,8 @@ the same model and policy, with other types of metadata fields.
 PROBE: dict[str, Any] = {
     "size": 1,
     "query": {"match_all": {}},
-    "_source": False,
-    "stored_fields": "_none_",
+    **request_bodies.KEYS,
     "docvalue_fields": ["source_hash"],
-    "track_total_hits": False,
 }
 """Finds any one passage, with its source hash."""
 
@@ -54,14 +51,8 @@ PROBE: dict[str, Any] = {
 class IndexChangedError(IndexStoreError):
     """The index was replaced by a different one while a query ran."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """An index as it was read at `read_at` (monotonic seconds), and the digests of its passages."""
-
-    index: aliases.ServerIndex
-    read_at: float
-    digests: frozenset[str]
+    def __init__(self, index: str) -> None:
+        super().__init__(f"index {index!r} was replaced while the query ran: run the query again")
 
 
 class HeadCache:
@@ -69,7 +60,7 @@ class HeadCache:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, tuple[aliases.ServerIndex, float]] = {}  # with monotonic seconds
 
     def answer(self, alias: str, answer: Callable[[Head], T]) -> T:
         """Return `answer` by the head of `alias`: a remembered one if it still holds.
@@ -82,14 +73,16 @@ class HeadCache:
             HybridSearchError: As raised by `answer` for the head as it is now.
         """
         for _ in range(TRIES):
-            recalled = self.recall(alias)
-            index = recalled or self.read(alias)
+            index, read_at = self._entries.get(alias, (None, 0.0))
+            is_recalled = time.monotonic() - read_at <= REMEMBERED_SECONDS
+            if index is None or not is_recalled:
+                index, is_recalled = self.read(alias), False
             try:
                 result = answer(index.head)
             except IndexChangedError:
                 continue  # the new head has been read
             except HybridSearchError as error:
-                if not (recalled and _may_be_outdated(error)):
+                if not (is_recalled and _may_be_outdated(error)):
                     raise
                 if self.read(alias).head == index.head:
                     raise
@@ -107,21 +100,12 @@ class HeadCache:
         except IndexStoreError:
             self.forget(alias)
             raise
-        digests = frozenset((settings_digest(index.spec),))
-        self._entries[alias] = _Entry(index, time.monotonic(), digests)
+        self._entries[alias] = (index, time.monotonic())
         return index
-
-    def recall(self, alias: str) -> aliases.ServerIndex | None:
-        """Return the remembered head of `alias`; None if it is missing or too old."""
-        entry = self._entries.get(alias)
-        if entry is None or time.monotonic() - entry.read_at > REMEMBERED_SECONDS:
-            return None
-        return entry.index
 
     def peek(self, alias: str) -> aliases.ServerIndex | None:
         """Return the remembered head of `alias` of any age, or None."""
-        entry = self._entries.get(alias)
-        return entry.index if entry else None
+        return self._entries.get(alias, (None,))[0]
 
     def find(self, alias: str) -> aliases.ServerIndex:
         """Return the remembered head of `alias` of any age; read it if it is missing."""
@@ -134,37 +118,22 @@ class HeadCache:
     def check(self, alias: str, hits: Sequence[Mapping[str, Any]]) -> None:
         """Compare the hits of a probe with the remembered head, and read it again if they differ.
 
-        An empty index has no hits: then the head is always read again. An unknown digest with an
-        unchanged head comes from another version of this program; it is learned.
+        An empty index has no hits: then the head is always read again.
 
         Raises:
             IndexChangedError: If the head has changed since it was remembered.
         """
-        entry = self._entries.get(alias)
-        if entry is None or _is_from(entry, hits):
+        remembered = self.peek(alias)
+        if remembered is None or (hits and all(_is_from(remembered, hit) for hit in hits)):
             return
-        index = self.read(alias)
-        if index.head != entry.index.head:
-            raise IndexChangedError(
-                f"index {alias!r} was replaced while the query ran: run the query again"
-            )
-        if index == entry.index and hits:
-            self._learn(alias, entry.digests | set(map(_digest, hits)))
-
-    def _learn(self, alias: str, digests: frozenset[str]) -> None:
-        entry = self._entries.get(alias)
-        if entry is not None:
-            self._entries[alias] = replace(entry, digests=digests)
+        if self.read(alias).head != remembered.head:
+            raise IndexChangedError(alias)
 
 
-def _is_from(entry: _Entry, hits: Sequence[Mapping[str, Any]]) -> bool:
-    names = {hit["_index"] for hit in hits}
-    return names == {entry.index.name} and entry.digests.issuperset(map(_digest, hits))
-
-
-def _digest(hit: Mapping[str, Any]) -> str:
+def _is_from(index: aliases.ServerIndex, hit: Mapping[str, Any]) -> bool:
     (source_hash,) = hit.get("fields", {}).get("source_hash", [""])
-    return parse_settings_digest(source_hash)
+    digest = parse_settings_digest(source_hash)
+    return hit["_index"] == index.name and digest == settings_digest(index.spec)
 
 
 def _may_be_outdated(error: HybridSearchError) -> bool:

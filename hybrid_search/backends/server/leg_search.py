@@ -6,32 +6,38 @@ duplicates often has a word of the phrase. All come with their word codes, and a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from hybrid_search.backends.server import answers, passage_codec, request_bodies
+from hybrid_search.backends.server import passage_codec, request_bodies
 from hybrid_search.backends.server.aliases import ServerIndex
-from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache, IndexChangedError
-from hybrid_search.backends.server.index_size import SizeCache
-from hybrid_search.backends.server.reach import Reach, choose_reach, is_wide, reach_by_words
+from hybrid_search.backends.server.reach import (
+    IndexSize,
+    Reach,
+    choose_reach,
+    is_wide,
+    reach_by_words,
+)
 from hybrid_search.backends.server.searcher import Hits, Searcher
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import Key, Request
 from hybrid_search.errors import ServerError
+
+REMEMBERED_SECONDS = 600.0
+"""Seconds for which the size of an index is remembered: it only says how far to search."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposals:
     """The passages that the legs propose.
 
-    Attributes:
-        bm25: BM25 scores of those that have words of the phrase, best first.
-        hits: One hit of each passage for the span leg, with its word codes unless the request is
-            wide; empty if only BM25 was asked.
-        has_all_matches: Whether no other passage has a word of the phrase.
+    `bm25` are the scores of those that have words of the phrase, best first. `hits` are those for
+    the span leg, with their word codes unless the request is wide; none if only BM25 was asked.
+    With `has_all_matches` no other passage has a word of the phrase.
     """
 
     bm25: dict[Key, float]
@@ -40,13 +46,14 @@ class Proposals:
 
 
 class LegSearch:
-    """The first request of queries to one cluster. Safe to use from several threads."""
+    """The first request of queries to one cluster. Safe to use from several threads.
 
-    def __init__(
-        self, server: Server, searcher: Searcher, heads: HeadCache, sizes: SizeCache
-    ) -> None:
-        self._server, self._searcher = server, searcher
-        self._heads, self._sizes = heads, sizes
+    It counts the passages of an index before the first query, and remembers the size.
+    """
+
+    def __init__(self, server: Server, searcher: Searcher, heads: HeadCache) -> None:
+        self._server, self._searcher, self._heads = server, searcher, heads
+        self._sizes: dict[str, tuple[IndexSize, float]] = {}  # with monotonic seconds
 
     def run(self, index: str, request: Request) -> Proposals:
         """Return what both legs propose; check in the same request that the head still holds.
@@ -57,15 +64,16 @@ class LegSearch:
         head = self._heads.find(index)
         reach = self._choose_reach(index, request)
         searches = build_searches(self._server.engine, request, reach, head)
-        if self._heads.peek(index) is not None:
-            searches["probe"] = PROBE
-        parts = self._search(index, head.graph, list(searches.values()))
-        parts_by_name = dict(zip(searches, parts, strict=True))
-        if "probe" in parts_by_name:
-            self._heads.check(index, parts_by_name.pop("probe")["hits"]["hits"])
-        hits_by_leg = {leg: part["hits"]["hits"] for leg, part in parts_by_name.items()}
-        further_hits = self._search_further(index, request, reach, head, hits_by_leg)
-        return read_proposals(hits_by_leg, further_hits, request, reach)
+        hits = self._search(index, head, {**searches, "probe": PROBE})
+        self._heads.check(index, hits.pop("probe"))
+        found = find_crowded(hits, request, reach)
+        further_hits: dict[str, Hits] = {}
+        if found:  # a request more for the legs that few documents crowd
+            lacking = {leg: request.window - len(documents) for leg, documents in found.items()}
+            further = Reach(lacking.get("lexical", 0), lacking.get("semantic", 0), reach.searched)
+            searches = build_searches(self._server.engine, request, further, head, found)
+            further_hits = self._search(index, head, searches)
+        return read_proposals(hits, further_hits, request, reach)
 
     def build_bodies(self, index: str, request: Request) -> list[dict[str, Any]]:
         """Return the bodies of the searches of the legs."""
@@ -75,46 +83,34 @@ class LegSearch:
     def _choose_reach(self, index: str, request: Request) -> Reach:
         if not request.semantic:
             return reach_by_words(request)
-        return choose_reach(self._server.engine, request, self._sizes.find(index))
+        size, counted_at = self._sizes.get(index, (None, 0.0))
+        if size is None or time.monotonic() - counted_at > REMEMBERED_SECONDS:
+            answer = self._searcher.search(index, request_bodies.COUNTING)
+            size = IndexSize(answer["hits"]["total"]["value"], answer["_shards"]["total"])
+            self._sizes[index] = (size, time.monotonic())
+        return choose_reach(self._server.engine, request, size)
+
+    def forget(self, index: str) -> None:
+        """Forget what is remembered of `index`."""
+        self._heads.forget(index)
+        self._sizes.pop(index, None)
 
     def _search(
-        self, index: str, graph: GraphVectors, searches: Sequence[Mapping[str, Any]]
-    ) -> list[answers.Answer]:
-        """Return the answers to the searches of the legs, with vectors for such a `graph`.
+        self, index: str, head: ServerIndex, searches: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Hits]:
+        """Return the hits of each search; those of the legs were built for the index of `head`.
 
         Raises:
             IndexChangedError: If the vectors of the index are written in another way by now.
             ServerError: If the server refuses a search for another reason.
         """
         try:
-            return self._searcher.search_together(index, searches)
+            parts = self._searcher.search_together(index, list(searches.values()))
         except ServerError as error:
-            if error.status == 400 and self._heads.read(index).graph != graph:
-                raise IndexChangedError(
-                    f"index {index!r} was replaced while the query ran: run the query again"
-                ) from error
+            if error.status == 400 and self._heads.read(index).graph != head.graph:
+                raise IndexChangedError(index) from error
             raise
-
-    def _search_further(
-        self,
-        index: str,
-        request: Request,
-        reach: Reach,
-        head: ServerIndex,
-        hits_by_leg: Mapping[str, Hits],
-    ) -> dict[str, Hits]:
-        """Return the best passages of further documents of the legs that few documents crowd.
-
-        That takes a request more where there is such a leg.
-        """
-        found = find_crowded(hits_by_leg, request, reach)
-        if not found:
-            return {}
-        lacking = {leg: request.window - len(documents) for leg, documents in found.items()}
-        further = Reach(lacking.get("lexical", 0), lacking.get("semantic", 0), reach.searched)
-        searches = build_searches(self._server.engine, request, further, head, found)
-        parts = self._search(index, head.graph, list(searches.values()))
-        return {leg: part["hits"]["hits"] for leg, part in zip(searches, parts, strict=True)}
+        return {name: part["hits"]["hits"] for name, part in zip(searches, parts, strict=True)}
 
 
 def build_searches(
@@ -126,13 +122,7 @@ def build_searches(
 ) -> dict[str, dict[str, Any]]:
     """Return the bodies of the searches of the legs by name.
 
-    Args:
-        engine: The engine of the server.
-        request: What is asked.
-        reach: How far the index is searched.
-        index: The index, as it was read.
-        found: The documents that a leg has found before. If there are any, it is searched for the
-            best passages of others.
+    A leg that has `found` documents before is searched for the best passages of others.
     """
     has_codes = request.semantic and not is_wide(request)
     fields = request_bodies.choose_code_fields(request) if has_codes else request_bodies.KEYS
@@ -143,14 +133,7 @@ def build_searches(
         )
     if reach.by_graph:
         searches["semantic"] = request_bodies.knn_body(
-            engine,
-            request,
-            reach.by_graph,
-            reach.searched,
-            index.graph,
-            index.filter,
-            found=found.get("semantic", ()),
-            **fields,
+            engine, request, reach, index, found.get("semantic", ()), **fields
         )
     return searches
 
@@ -163,16 +146,15 @@ def find_crowded(
     Left out is a leg that has found all that there is.
     """
     matches, nearest = hits_by_leg.get("lexical", []), hits_by_leg.get("semantic", [])
-    crowded = {}
+    full = {}
     if request.lexical and len(matches) == reach.by_words:
-        crowded["lexical"] = _list_documents(matches)
+        full["lexical"] = matches
     if request.semantic and len(nearest) == reach.by_graph:
-        crowded["semantic"] = _list_documents([*nearest, *matches])
-    return {leg: found for leg, found in crowded.items() if len(found) < request.window}
-
-
-def _list_documents(hits: Hits) -> list[str]:
-    return sorted({hit["fields"]["document_id"][0] for hit in hits})
+        full["semantic"] = [*nearest, *matches]
+    found = {
+        leg: sorted({hit["fields"]["document_id"][0] for hit in hits}) for leg, hits in full.items()
+    }
+    return {leg: ids for leg, ids in found.items() if len(ids) < request.window}
 
 
 def read_proposals(
@@ -181,14 +163,7 @@ def read_proposals(
     request: Request,
     reach: Reach,
 ) -> Proposals:
-    """Return the passages of the legs.
-
-    Args:
-        hits_by_leg: The best passages of each leg.
-        further_hits_by_leg: The best passages of further documents.
-        request: What was asked.
-        reach: How far the index was searched.
-    """
+    """Return the passages of the legs, which are the best and then those of further documents."""
     matches = hits_by_leg.get("lexical", [])
     has_all_matches = len(matches) < reach.by_words
     matches = [*matches, *further_hits_by_leg.get("lexical", [])]

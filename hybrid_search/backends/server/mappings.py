@@ -38,19 +38,18 @@ def index_body(
     Raises UsageError if the engine is unknown, or this version cannot store vectors as `options`
     say.
     """
-    row = _row(engine, spec, options, version)
-    analysis = _read(engine, "analysis").get(options.analyzer)
+    dimension = options.count_graph_numbers(spec.dimension)
+    row = _choose_row(engine, options, version)
+    _check_dimension(engine, row, dimension)
     values = {
         **asdict(spec),
         **asdict(options),
         "quantization": row["quantization"],
-        "analysis": analysis,
+        "analysis": _read(engine, "analysis").get(options.analyzer),
         **find_dialect(engine).fill_settings(version),
     }
-    vector_values = {**values, "dimension": options.count_graph_numbers(spec.dimension)}
-    filled: dict[str, Any] = _fill(
-        _read(engine, "passages"), {**values, "vector": _fill(row["vector"], vector_values)}
-    )
+    values["vector"] = _fill(row["vector"], {**values, "dimension": dimension})
+    filled: dict[str, Any] = _fill(_read(engine, "passages"), values)
     return filled
 
 
@@ -81,74 +80,59 @@ def name_columns(properties: Mapping[str, Any]) -> frozenset[str]:
     return frozenset({*properties, *(f"spans.{name}" for name in spans)})
 
 
-def _row(engine: str, spec: IndexSpec, options: IndexOptions, version: Version) -> Row:
+def _choose_row(engine: str, options: IndexOptions, version: Version) -> Row:
     """Return the row of ``vectors.json`` that says how this server stores a vector.
 
     Raises:
-        UsageError: If it cannot.
+        UsageError: If it cannot. The message says what was requested of which server, which version
+            has it, and what to use instead.
     """
     rows: list[Row] = _read(engine, "vectors")
-    matching_rows = [
+    fitting_rows = [
         row
         for row in rows
-        if row["knn_engine"] == options.knn_engine
-        and _matches_quantization(row, options.quantization)
+        if row["knn_engine"] == options.knn_engine and _has_quantization(row, options)
     ]
-    row = next((row for row in matching_rows if _supports(row, version)), None)
-    if row is None:
-        raise UsageError(_explain_missing(engine, options, version, rows, matching_rows))
-    _check_dimension(engine, row, options.count_graph_numbers(spec.dimension))
-    return row
+    for row in fitting_rows:
+        if _supports(row, version):
+            return row
+    title, requested = find_dialect(engine).title, f"knn_engine {options.knn_engine!r}"
+    if options.quantization:
+        requested += f" with quantization {options.quantization!r}"
+    needed = "no version has it"
+    if fitting_rows:
+        needed = f"it needs {title} {fitting_rows[0]['since']} or newer"
+    raise UsageError(
+        f"{title} {format_version(version)} has no {requested} ({needed}). "
+        f"Use {_list_remedies(options, [row for row in rows if _supports(row, version)])}"
+    )
 
 
-def _matches_quantization(row: Row, quantization: str | None) -> bool:
-    return bool(row.get("default")) if quantization is None else row["quantization"] == quantization
+def _list_remedies(options: IndexOptions, supported_rows: Sequence[Row]) -> str:
+    own_rows = [row for row in supported_rows if row["knn_engine"] == options.knn_engine]
+    quantizations = ", ".join(row["quantization"] for row in own_rows)
+    remedies = [f"quantization {quantizations}"] if quantizations else []
+    remedies += [
+        f"knn_engine {row['knn_engine']}"
+        for row in supported_rows
+        if row not in own_rows and _has_quantization(row, options)
+    ]
+    return " or ".join(remedies) or "a newer server"
+
+
+def _has_quantization(row: Row, options: IndexOptions) -> bool:
+    if options.quantization is None:
+        return bool(row.get("default"))
+    return bool(row["quantization"] == options.quantization)
 
 
 def _supports(row: Row, version: Version) -> bool:
     """Return whether `row` holds for `version`: from its `since` on, and before its `until`."""
-    if version < _parse_version(row["since"]):
-        return False
-    return "until" not in row or version < _parse_version(row["until"])
+    return _parse_version(row["since"]) <= version < _parse_version(row.get("until", "1000"))
 
 
 def _parse_version(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
-
-
-def _explain_missing(
-    engine: str,
-    options: IndexOptions,
-    version: Version,
-    rows: Sequence[Row],
-    matching_rows: Sequence[Row],
-) -> str:
-    """Return the message for a missing row.
-
-    It says what was requested of which server, which version has it, and what to use instead.
-    """
-    requested = f"knn_engine {options.knn_engine!r}" + (
-        f" with quantization {options.quantization!r}" if options.quantization else ""
-    )
-    needed = (
-        f"it needs {find_dialect(engine).title} {matching_rows[0]['since']} or newer"
-        if matching_rows
-        else "no version has it"
-    )
-    supported_rows = [row for row in rows if _supports(row, version)]
-    quantizations = [
-        row["quantization"] for row in supported_rows if row["knn_engine"] == options.knn_engine
-    ]
-    remedies = [f"quantization {', '.join(quantizations)}"] if quantizations else []
-    remedies += [
-        f"knn_engine {row['knn_engine']}"
-        for row in supported_rows
-        if row["knn_engine"] != options.knn_engine
-        and _matches_quantization(row, options.quantization)
-    ]
-    remedies = remedies or ["a newer server"]
-    server = f"{find_dialect(engine).title} {format_version(version)}"
-    return f"{server} has no {requested} ({needed}). Use {' or '.join(remedies)}"
 
 
 def _check_dimension(engine: str, row: Row, dimension: int) -> None:
@@ -163,22 +147,13 @@ def _check_dimension(engine: str, row: Row, dimension: int) -> None:
 
 
 def _fill(node: Any, values: Mapping[str, Any]) -> Any:
-    """Return `node` with each ``"$name"`` replaced by the value of that name."""
+    """Return `node` with each ``"$name"`` replaced by the value of that name, unless it is None."""
     if isinstance(node, dict):
-        return {
-            key: _fill(value, values) for key, value in node.items() if not _is_empty(value, values)
-        }
+        filled = {key: _fill(inner, values) for key, inner in node.items()}
+        return {key: value for key, value in filled.items() if value is not None}
     if isinstance(node, list):
-        return [_fill(value, values) for value in node]
-    return values[node[1:]] if _is_placeholder(node) else node
-
-
-def _is_placeholder(node: Any) -> bool:
-    return isinstance(node, str) and node.startswith("$")
-
-
-def _is_empty(node: Any, values: Mapping[str, Any]) -> bool:
-    return _is_placeholder(node) and values[node[1:]] is None
+        return [_fill(inner, values) for inner in node]
+    return values[node[1:]] if isinstance(node, str) and node.startswith("$") else node
 
 
 TYPES = {"keyword": "string", "double": "number", "long": "number", "boolean": "boolean"}
@@ -193,10 +168,9 @@ def read_fields(properties: Mapping[str, Any]) -> dict[str, str]:
     """
     fields = _flatten(properties, "metadata")
     for kind, form in FORMS.items():  # a field with dates among its texts counts as a date field
-        typed_names = (
-            name for name, type_ in _flatten(properties, form).items() if type_ == "number"
-        )
-        fields |= {name: kind for name in typed_names if fields.get(name) in FORMS}
+        for name, type_ in _flatten(properties, form).items():
+            if type_ == "number" and fields.get(name) in FORMS:
+                fields[name] = kind
     return dict(sorted(fields.items()))
 
 

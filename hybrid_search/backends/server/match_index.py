@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, answers, mappings
+from hybrid_search.backends.server.transport.bulk import Action
+from hybrid_search.backends.server.transport.client import encode_json
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import ServerError, UsageError
@@ -36,13 +38,9 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
 
 
 class MatchIndex:
-    """Writes matches of one index of documents.
+    """Writes matches of the documents of `source_index` into the index `name`.
 
-    Args:
-        server: Where the index is.
-        name: Its name; it is created if it does not exist.
-        source_index: The index of the documents.
-        options: How many replicas a new one has.
+    That is created if it does not exist, with as many replicas as `options` say.
     """
 
     def __init__(self, server: Server, name: str, source_index: str, options: IndexOptions) -> None:
@@ -79,76 +77,42 @@ class MatchIndex:
             ) from error
 
     def write(self, run: str, matches: Iterable[Mapping[str, Any]]) -> int:
-        """Write matches with the mark of a run.
-
-        Returns:
-            How many.
-
-        Raises:
-            ServerError: If one is refused.
-        """
-        count = 0
-        for outcome in self._server.send_all(self._list_actions(run, matches)):
-            if not outcome.is_accepted:
-                raise ServerError(
-                    f"the server refused a match in {self._name!r} ({outcome.kind}): run the same "
-                    "command again",
-                    outcome.status,
-                )
-            count += 1
-        return count
+        """Write matches with the mark of a run, and return how many."""
+        return self._send(self._build_action(run, match) for match in matches)
 
     def remove_earlier(self, run: str, topics: Sequence[str]) -> int:
-        """Remove the matches of these topics that earlier runs wrote.
-
-        Not every server can delete by a query, so they are listed and deleted.
-
-        Returns:
-            How many.
-
-        Raises:
-            ServerError: If one is not deleted.
-        """
-        query = {
-            "bool": {
-                "filter": [
-                    {"term": {"index": self._source_index}},
-                    {"terms": {"topic": [*topics]}},
-                ],
-                "must_not": [{"term": {"run": run}}],
-            }
-        }
+        """Remove the matches of these topics that earlier runs wrote, and return how many."""
+        # not every server can delete by a query, so they are listed and deleted
+        filters = [{"term": {"index": self._source_index}}, {"terms": {"topic": [*topics]}}]
+        query = {"bool": {"filter": filters, "must_not": [{"term": {"run": run}}]}}
         body = {"query": query, "size": PAGE_MATCHES, "_source": False}
         count = 0
         while True:
             aliases.refresh(self._server, self._name)
-            answer = aliases.search(self._server, self._name, body)
-            hits = answer["hits"]["hits"]
+            hits = aliases.search(self._server, self._name, body)["hits"]["hits"]
             if not hits:
                 return count
-            actions = (
-                {"_op_type": "delete", "_index": self._name, "_id": hit["_id"]} for hit in hits
-            )
-            refusals = [item for item in self._server.send_all(actions) if not item.is_accepted]
-            if refusals:
-                raise ServerError(
-                    f"the server refused to delete a match of {self._name!r} ({refusals[0].kind})",
-                    refusals[0].status,
-                )
-            count += len(hits)
+            count += self._send(Action(self._name, hit["_id"]) for hit in hits)
 
-    def _list_actions(
-        self, run: str, matches: Iterable[Mapping[str, Any]]
-    ) -> Iterator[dict[str, Any]]:
-        for match in matches:
-            names = ("topic", "document_id", "start", "end")
-            place = json.dumps([self._source_index, *(match[name] for name in names)])
-            yield {
-                "_op_type": "index",
-                "_index": self._name,
-                "_id": hashlib.sha256(place.encode()).hexdigest()[:40],
-                "_source": {**match, "index": self._source_index, "run": run},
-            }
+    def _build_action(self, run: str, match: Mapping[str, Any]) -> Action:
+        names = ("topic", "document_id", "start", "end")
+        place = json.dumps([self._source_index, *(match[name] for name in names)])
+        id_ = hashlib.sha256(place.encode()).hexdigest()[:40]
+        source = {**match, "index": self._source_index, "run": run}
+        return Action(self._name, id_, encode_json(source))
+
+    def _send(self, actions: Iterable[Action]) -> int:
+        """Return the number of actions; raise ServerError if one is refused."""
+        count = 0
+        for outcome in self._server.send_all(actions):
+            if not outcome.is_accepted:
+                raise ServerError(
+                    f"the server refused to {outcome.action.kind} a match in {self._name!r} "
+                    f"({outcome.kind}): run the same command again",
+                    outcome.status,
+                )
+            count += 1
+        return count
 
 
 def _nest_properties(fields: Mapping[str, str]) -> dict[str, Any]:

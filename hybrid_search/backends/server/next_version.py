@@ -13,10 +13,10 @@ from typing import Any
 from hybrid_search.backends.base import IndexVersion
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
-from hybrid_search.backends.server.index_size import COUNTS, parse_counts
+from hybrid_search.backends.server.transport.bulk import Action
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.writer import ServerWriter
-from hybrid_search.backends.types import IndexInfo, IndexSpec, check_spec
+from hybrid_search.backends.types import IndexSpec, check_spec
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import IndexStoreError, ServerError, UsageError
 from hybrid_search.text import window_policy, word_codes
@@ -67,27 +67,24 @@ class NextVersion(IndexVersion):
         Raises:
             IndexStoreError: If the old one changed meanwhile, or a passage was refused.
         """
-        check_spec(
-            self.old.alias, replace(self.old.spec, policy=self.new.spec.policy), self.new.spec
-        )
-        state_before = self._read_state(self.old)
-        for copied, outcome in enumerate(
-            self._server.wait(PATIENCE).send_all(self._build_actions(rehash)), 1
-        ):
+        old_spec = replace(self.old.spec, policy=self.new.spec.policy)
+        check_spec(self.old.alias, old_spec, self.new.spec)
+        before, versions_before = self._count(self.old), self._sum_versions(self.old)
+        outcomes = self._server.wait(PATIENCE).send_all(self._build_actions(rehash))
+        for copied, outcome in enumerate(outcomes, 1):
             if not outcome.is_accepted:
                 raise IndexStoreError(
-                    f"passage {outcome.action['_id']!r} was refused by the new index: "
+                    f"passage {outcome.action.id!r} was refused by the new index: "
                     f"{outcome.reason}. Nothing was changed"
                 )
             if copied % PAGE == 0:
                 report(copied)
-        state_after, new_state = self._read_state(self.old), self._read_state(self.new)
-        if state_before != state_after or new_state[:2] != state_after[:2]:
+        after, new = self._count(self.old), self._count(self.new)
+        if not before == after == new or versions_before != self._sum_versions(self.old):
             raise IndexStoreError(
-                f"{self.old.name} had {state_before[:2]} documents and passages before and "
-                f"{state_after[:2]} after the copy, the new index has {new_state[:2]}: somebody "
-                "wrote meanwhile. Nothing was changed; stop the writers and run the same command "
-                "again"
+                f"{self.old.name} had {before} documents and passages before and {after} after the "
+                f"copy, the new index has {new}: somebody wrote meanwhile. Nothing was changed; "
+                "stop the writers and run the same command again"
             )
 
     def check(self, expected_documents: int) -> None:
@@ -96,12 +93,12 @@ class NextVersion(IndexVersion):
         Raises:
             IndexStoreError: If it does not.
         """
-        info = self._describe(self.new)
+        documents, passages = self._count(self.new)
         expected_passages = int(self._sum_field(self.new, "passages", {"term": {"ordinal": 0}}))
-        if (info.documents, info.passages) != (expected_documents, expected_passages):
+        if (documents, passages) != (expected_documents, expected_passages):
             raise IndexStoreError(
-                f"the new index has {info.documents} documents of {expected_documents} and "
-                f"{info.passages} passages of {expected_passages}. "
+                f"the new index has {documents} documents of {expected_documents} and "
+                f"{passages} passages of {expected_passages}. "
                 "Nothing was changed; run the same command again"
             )
 
@@ -126,54 +123,40 @@ class NextVersion(IndexVersion):
                 error,
             )
 
-    def _build_actions(self, rehash: Rehash) -> Iterator[dict[str, Any]]:
-        """Yield for each passage the bulk action that copies it."""
-        for hit in self._iterate_hits():
-            source = hit["_source"]
-            codes = passage_codec.decode_codes(hit)
-            if not word_codes.is_sound(codes, self.new.spec.dimension):
+    def _build_actions(self, rehash: Rehash) -> Iterator[Action]:
+        """Yield for each passage the action that copies it."""
+        aliases.refresh(self._server, self.old.name)
+        fields = {
+            "_source": {"excludes": ["spans", "tokens"]},
+            "docvalue_fields": request_bodies.CODES["docvalue_fields"],
+        }
+        spec = self.new.spec
+        for hit in scan.iterate_hits(self._server, self.old.name, fields, PAGE):
+            source, codes = hit["_source"], passage_codec.decode_codes(hit)
+            if not word_codes.is_sound(codes, spec.dimension):
                 raise IndexStoreError(
                     f"the word codes of passage {hit['_id']!r} are damaged or missing: "
                     f"hybrid-search verify --index {self.new.alias} --repair"
                 )
-            derived_fields = passage_codec.derive_fields(
-                codes,
-                source["start"],
-                self.new.spec.policy,
-                source["text"],
-                self.new.graph,
-            )
             source |= {
-                "source_hash": rehash(source["source_hash"], self.new.spec),
+                "source_hash": rehash(source["source_hash"], spec),
                 **passage_codec.describe_metadata(source.get("metadata", {}), source["layout"]),
-                **derived_fields,
+                **passage_codec.derive_fields(
+                    codes, source["start"], spec.policy, source["text"], self.new.graph
+                ),
             }
-            yield {
-                "_op_type": "index",
-                "_index": self.new.name,
-                "_id": hit["_id"],
-                "_source": passage_codec.to_json(source).decode(),
-            }
+            yield Action(self.new.name, hit["_id"], passage_codec.to_json(source))
 
-    def _iterate_hits(self) -> Iterator[dict[str, Any]]:
-        aliases.refresh(self._server, self.old.name)
-        source_options = {
-            "_source": {"excludes": ["spans", "tokens"]},
-            "docvalue_fields": request_bodies.CODES["docvalue_fields"],
-        }
-        yield from scan.iterate_hits(self._server, self.old.name, source_options, PAGE)
-
-    def _describe(self, index: aliases.ServerIndex) -> IndexInfo:
+    def _count(self, index: aliases.ServerIndex) -> tuple[int, int]:
+        """Return the numbers of documents and passages."""
         aliases.refresh(self._server, index.name)
-        return parse_counts(index, aliases.search(self._server, index.name, COUNTS))
+        counts = aliases.search(self._server, index.name, request_bodies.COUNTS)
+        info = passage_codec.read_counts(counts, index.head)
+        return info.documents, info.passages
 
-    def _read_state(self, index: aliases.ServerIndex) -> tuple[int, int, float]:
-        """Return documents, passages, and the sum of the passages' sequence numbers.
-
-        The sum rises when a passage is written again.
-        """
-        info = self._describe(index)
-        return info.documents, info.passages, self._sum_field(index, "_seq_no", {"match_all": {}})
+    def _sum_versions(self, index: aliases.ServerIndex) -> float:
+        """Return the sum of the passages' sequence numbers: it rises when one is written again."""
+        return self._sum_field(index, "_seq_no", {"match_all": {}})
 
     def _sum_field(self, index: aliases.ServerIndex, field: str, query: Mapping[str, Any]) -> float:
         body = {"size": 0, "query": query, "aggs": {"sum": {"sum": {"field": field}}}}

@@ -1,11 +1,13 @@
-"""Converts a passage to the document that a server stores, and reads hits and facets."""
+"""Converts a passage to the document that a server stores, and reads hits, counts and facets."""
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import pybase64
 
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.turn_layout import build_layout, read_speakers
-from hybrid_search.backends.types import IndexSpec, Key, PassageContent
+from hybrid_search.backends.types import Head, IndexInfo, IndexSpec, PassageContent
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import window_policy, word_codes
 from hybrid_search.text.filters import Scalar, find_call_date, read_typed_values
@@ -40,6 +42,7 @@ def build_source(
     Vectors are written as `graph` says.
     """
     passage, layout = entry.passage, build_layout(entry)
+    turns = (f"{first}" if name is None else f"{first}:{name}" for first, name in entry.turns)
     return {
         "document_id": entry.document.id,
         "ordinal": passage.ordinal,
@@ -52,23 +55,9 @@ def build_source(
         "metadata": entry.document.metadata,
         "layout": layout,
         **describe_metadata(entry.document.metadata, layout),
-        "turn_speakers": encode_turns(entry.turns),
+        "turn_speakers": list(turns),
         **derive_fields(entry.tokens, passage.start, spec.policy, entry.text, graph),
     }
-
-
-def encode_turns(turns: Iterable[tuple[int, str | None]]) -> list[str]:
-    """Return the turns of `WordCodes` as a column holds them: ``0:agent``, ``7`` for nobody."""
-    return [str(first) if name is None else f"{first}:{name}" for first, name in turns]
-
-
-def decode_turns(hit: Mapping[str, Any]) -> list[tuple[int, str | None]]:
-    """Return the turns of a hit that has the column of `encode_turns`, in order; [] without it."""
-    turns = (value.partition(":") for value in hit["fields"].get("turn_speakers", ()))
-    return sorted(
-        ((int(first), name if colon else None) for first, colon, name in turns),
-        key=lambda turn: turn[0],
-    )
 
 
 def describe_metadata(metadata: Mapping[str, Any], layout: str) -> dict[str, Any]:
@@ -94,44 +83,25 @@ def derive_fields(
 ) -> dict[str, Any]:
     """Return the fields that follow from a passage's word codes.
 
-    They are the codes themselves, and the covering spans of `policy` with their words and vectors,
-    written as `graph` says.
+    They are the codes themselves, and the covering spans of `policy`: start and end in the
+    document, the words, and the unit vector as `graph` says. A span without tokens has no vector,
+    which no server accepts: it is left out.
     """
-    spans = build_window_fields(codes, start, policy, text, graph)
+    windows = window_policy.window_bounds(codes.counts, policy)
+    bounds = np.stack((codes.words[windows[:, 0], 0], codes.words[windows[:, 1], 1]), axis=1)
+    vectors = graph.encode_windows(codes, policy)
+    have_vectors = np.any(vectors, axis=1)
+    spans = [
+        {"start": first + start, "end": last + start, "text": text[first:last], "vector": vector}
+        for (first, last), vector in zip(
+            bounds[have_vectors].tolist(), vectors[have_vectors], strict=True
+        )
+    ]
     return {
         "tokens": pybase64.b64encode_as_string(word_codes.to_bytes(codes)),
         "span_count": len(spans),
         "spans": spans,
     }
-
-
-def build_window_fields(
-    codes: WordCodes, start: int, policy: str, text: str, graph: GraphVectors
-) -> list[dict[str, Any]]:
-    """Return the covering spans: start and end in the document, the words, and the unit vector.
-
-    A span without tokens has no vector, which no server accepts: it is left out.
-    """
-    windows = window_policy.window_bounds(codes.counts, policy)
-    vectors = graph.encode_windows(codes, policy)
-    starts, ends = codes.words[windows[:, 0], 0] + start, codes.words[windows[:, 1], 1] + start
-    rows = zip(
-        starts.tolist(),
-        ends.tolist(),
-        np.any(vectors, axis=1).tolist(),
-        vectors,
-        strict=True,
-    )
-    return [
-        {
-            "start": first,
-            "end": last,
-            "text": text[first - start : last - start],
-            "vector": vector,
-        }
-        for first, last, has_vector, vector in rows
-        if has_vector
-    ]
 
 
 def to_json(source: Mapping[str, Any]) -> bytes:
@@ -152,16 +122,12 @@ def decode_codes(hit: Mapping[str, Any]) -> WordCodes:
     """Return the word codes of a hit of a search with `request_bodies.CODES`.
 
     If they are damaged, or are missing because the index was copied without them, the result is
-    `word_codes.UNREADABLE`.
+    `word_codes.UNREADABLE`. With the column of turns they have those, in order.
     """
     codes = word_codes.read(read_stored_codes(hit))
-    turns = decode_turns(hit)
-    return replace(codes, turns=turns) if turns else codes
-
-
-def read_codes(hits: Iterable[Mapping[str, Any]]) -> dict[Key, WordCodes]:
-    """Return the word codes of hits by key."""
-    return {hit_key(hit): decode_codes(hit) for hit in hits}
+    parts = [value.partition(":") for value in hit["fields"].get("turn_speakers", ())]
+    turns = [(int(first), name if colon else None) for first, colon, name in parts]
+    return replace(codes, turns=sorted(turns, key=itemgetter(0))) if turns else codes
 
 
 def read_stored_codes(hit: Mapping[str, Any]) -> bytes:
@@ -176,18 +142,9 @@ def read_stored_codes(hit: Mapping[str, Any]) -> bytes:
 
 def build_content(hit: Mapping[str, Any]) -> PassageContent:
     """Return what a hit shows of a passage."""
-    source_fields = hit["_source"]
-    return PassageContent(
-        source_fields["start"],
-        source_fields["text"],
-        source_fields["layout"],
-        json.dumps(source_fields.get("metadata", {}), ensure_ascii=False),
-    )
-
-
-def read_contents(hits: Iterable[Mapping[str, Any]]) -> dict[Key, PassageContent]:
-    """Return what hits show of passages, by key."""
-    return {hit["_id"]: build_content(hit) for hit in hits}
+    source = hit["_source"]
+    metadata = json.dumps(source.get("metadata", {}), ensure_ascii=False)
+    return PassageContent(source["start"], source["text"], source["layout"], metadata)
 
 
 def read_highlights(hit: Mapping[str, Any]) -> list[tuple[int, int]]:
@@ -198,16 +155,22 @@ def read_highlights(hit: Mapping[str, Any]) -> list[tuple[int, int]]:
     Raises:
         IndexStoreError: If another text is marked.
     """
-    marked_text = hit["highlight"]["text"][0]
+    marked_text, text = hit["highlight"]["text"][0], hit["_source"]["text"]
     # OpenSearch strips the blanks before a text that it has marked
-    offset = hit["_source"]["text"].find(strip_marks(marked_text))
-    if offset < 0:
+    start = text.find(marked_text.replace(OPEN, "").replace(CLOSE, ""))
+    if start < 0:
         raise IndexStoreError(
             f"the server marked the matching words of passage {hit['_id']!r} in another text than "
             "the passage has: query without highlight, and check the index with hybrid-search "
             "verify"
         )
-    return [(start + offset, end + offset) for start, end in parse_marks(marked_text)]
+    ranges = []
+    for part in marked_text.split(OPEN):
+        word, close, text_after = part.partition(CLOSE)
+        if close:
+            ranges.append((start, start + len(word)))
+        start += len(word) + len(text_after)
+    return ranges
 
 
 OPEN, CLOSE = (f"\ue000{secrets.token_hex(8)}{side}" for side in "([")
@@ -218,34 +181,24 @@ chance.
 """
 
 
-def parse_marks(marked: str) -> list[tuple[int, int]]:
-    """Return start and end of each marked range, in code points of the text without markers."""
-    ranges, position = [], 0
-    for part in marked.split(OPEN):
-        word, close, text_after = part.partition(CLOSE)
-        if close:
-            ranges.append((position, position + len(word)))
-        position += len(word) + len(text_after)
-    return ranges
-
-
-def strip_marks(marked: str) -> str:
-    """Return the text without its markers."""
-    return marked.replace(OPEN, "").replace(CLOSE, "")
+def read_counts(answer: Mapping[str, Any], head: Head, size: int | None = None) -> IndexInfo:
+    """Return how much is in an index of `size` bytes; the search is `request_bodies.COUNTS`."""
+    counts, passages = answer["aggregations"], answer["hits"]["total"]["value"]
+    documents, spans = counts["documents"]["doc_count"], int(counts["spans"]["value"])
+    milliseconds = counts["written_at"]["value"]
+    written_at = datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
+    return IndexInfo(*head, documents, passages, spans, size, written_at)
 
 
 def read_facets(
     aggregations: Mapping[str, Any], fields: Sequence[str]
 ) -> dict[str, dict[Scalar, int]]:
     """Return for each field how many documents have each value."""
-    return {
-        name: _count_documents(aggregations[str(number)]["buckets"])
-        for number, name in enumerate(fields)
-    }
-
-
-def _count_documents(buckets: Iterable[Mapping[str, Any]]) -> dict[Scalar, int]:
-    return {_bucket_value(bucket): bucket["documents"]["value"] for bucket in buckets}
+    counts: dict[str, dict[Scalar, int]] = {}
+    for number, name in enumerate(fields):
+        buckets = aggregations[str(number)]["buckets"]
+        counts[name] = {_bucket_value(bucket): bucket["documents"]["value"] for bucket in buckets}
+    return counts
 
 
 def _bucket_value(bucket: Mapping[str, Any]) -> Scalar:

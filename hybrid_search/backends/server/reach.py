@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 
 from hybrid_search.backends.server.dialects import find_dialect
-from hybrid_search.backends.server.index_size import IndexSize
 from hybrid_search.backends.types import Request
 
 BY_GRAPH = (400, 2000)
@@ -51,13 +50,19 @@ Between the two one passage in so many is searched for as the `searched_share` o
 
 
 @dataclass(frozen=True, slots=True)
+class IndexSize:
+    """The numbers of passages and shards of an index."""
+
+    passages: int
+    shards: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reach:
     """How far an index is searched.
 
-    Attributes:
-        by_words: How many passages BM25 proposes; 0 if it is not asked.
-        by_graph: How many passages the graphs of all shards propose; 0 if they are not asked.
-        searched: For how many passages the graphs of each shard are searched.
+    BM25 proposes `by_words` passages, and the graphs of all shards `by_graph`: 0 if they are not
+    asked. The graphs of each shard are `searched` for so many.
     """
 
     by_words: int
@@ -75,25 +80,20 @@ def choose_reach(engine: str, request: Request, size: IndexSize) -> Reach:
 
     BM25 proposes passages for the span leg, too, unless the request is wide.
     """
-    searched = _limit(
-        size.passages // size.shards // find_dialect(engine).searched_share, SEARCHED_SPANS
-    )
+    share = size.passages // size.shards // find_dialect(engine).searched_share
+    searched = _limit(share, SEARCHED_SPANS)
     if is_wide(request):
         return Reach(request.window if request.lexical else 0, request.window, searched)
-    share = FILTERED if request.span_filter else 1
-    by_words = share * _count_proposed(size, BY_WORDS)
-    by_graph = max(2 * request.window, share * _count_proposed(size, BY_GRAPH))
+    growth = math.sqrt(size.passages / SMALL_INDEX)
+    times = FILTERED if request.span_filter else 1
+    by_words = times * _limit(round(growth * BY_WORDS[0]), BY_WORDS)
+    by_graph = max(2 * request.window, times * _limit(round(growth * BY_GRAPH[0]), BY_GRAPH))
     return Reach(max(request.window, by_words), min(MOST_PROPOSED, by_graph), searched)
 
 
 def reach_by_words(request: Request) -> Reach:
     """Return how far an index is searched by BM25 alone."""
     return Reach(min(MOST_PROPOSED, BY_WORDS_ALONE * request.window))
-
-
-def _count_proposed(size: IndexSize, limits: tuple[int, int]) -> int:
-    growth = math.sqrt(size.passages / SMALL_INDEX)
-    return _limit(round(growth * limits[0]), limits)
 
 
 def _limit(count: int, limits: tuple[int, int]) -> int:

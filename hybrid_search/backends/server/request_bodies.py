@@ -6,17 +6,32 @@ Whatever a user gives is a value in them, never syntax.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
+from hybrid_search.backends.server.aliases import ServerIndex
 from hybrid_search.backends.server.dialects import find_dialect
-from hybrid_search.backends.server.dialects.base import NearestSpans
-from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.passage_codec import CLOSE, OPEN
+from hybrid_search.backends.server.reach import Reach
 from hybrid_search.backends.types import FACETS, Request
 from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Range, Scalar
 from hybrid_search.text.values import Form
+
+COUNTING = {"size": 0, "track_total_hits": True}
+"""Counts passages."""
+
+COUNTS = {
+    **COUNTING,
+    "aggs": {
+        "documents": {"filter": {"term": {"ordinal": 0}}},
+        "spans": {"sum": {"field": "span_count"}},
+        "written_at": {"max": {"field": "indexed_at"}},
+    },
+}
+"""Counts documents, passages and covering spans, and tells the last of their times."""
+
+T = TypeVar("T")
 
 MAX_EXACT_INTEGER = 2**53
 """From here on doubles cannot represent every integer; the sub-field ``long`` can."""
@@ -51,6 +66,12 @@ TURNS = "turn_speakers"
 CONTENT_FIELDS = ["start", "text", "layout", "metadata"]
 
 
+def split_batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    """Yield `items` in lists of up to `size`, for one request each."""
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])
+
+
 def choose_code_fields(request: Request) -> dict[str, Any]:
     """Return `CODES`, with the turns of a passage if the request asks for speakers."""
     turns = [TURNS] if request.speakers else []
@@ -61,7 +82,7 @@ def match_body(
     request: Request,
     size: int,
     *,
-    among: Sequence[str] | None = None,
+    among: Sequence[str] = (),
     found: Sequence[str] = (),
     **fields: Any,
 ) -> dict[str, Any]:
@@ -71,16 +92,11 @@ def match_body(
     best passage of each other document can. `fields` say what is returned of a hit, by default its
     key.
     """
-    filters = [
-        *request_filters(request),
-        *([ids_query(among)] if among is not None else []),
-        *_leave_out(found),
-    ]
+    match = {"match": {"text": {"query": request.phrase}}}
+    filters = [*_request_filters(request, found), *([_ids_query(among)] if among else [])]
     return {
         "size": size,
-        "query": {
-            "bool": {"must": [{"match": {"text": {"query": request.phrase}}}], "filter": filters}
-        },
+        "query": {"bool": {"must": [match], "filter": filters}},
         **(BEST_OF_DOCUMENT if found else {}),
         **(fields or KEYS),
     }
@@ -89,69 +105,39 @@ def match_body(
 def knn_body(
     engine: str,
     request: Request,
-    candidates: int,
-    searched: int,
-    graph: GraphVectors,
-    alias_filter: Mapping[str, Any] | None = None,
+    reach: Reach,
+    index: ServerIndex,
     found: Sequence[str] = (),
     **fields: Any,
 ) -> dict[str, Any]:
     """Return the search for the passages whose covering spans are nearest to the vector.
 
-    The conditions hold during the search, not after it.
-
-    Args:
-        engine: The engine of the server.
-        request: The vector and the conditions.
-        candidates: How many passages are returned.
-        searched: How many the graphs of each shard are searched for.
-        graph: How the vectors in the graphs are written.
-        alias_filter: What the alias of the index shows; None if everything.
-        found: Documents that were found before; if there are any, the best passage of each other
-            document is returned.
-        fields: What is returned of a hit.
+    The conditions hold during the search, not after it. If documents were `found` before, the best
+    passage of each other document is returned. `fields` say what is returned of a hit.
     """
-    search = NearestSpans(
-        graph.encode_query(request.vector),
-        candidates,
-        max(searched, candidates),
-        knn_filters(engine, request, alias_filter, found),
-        one_a_document=bool(found),
+    dialect, searched = find_dialect(engine), max(reach.searched, reach.by_graph)
+    knn = dialect.build_knn(
+        index.graph.encode_query(request.vector),
+        searched if found else reach.by_graph,  # of which many have the same document
+        searched,
+        dialect.extend_filters(_request_filters(request, found), index.filter),
     )
     return {
-        "size": candidates,
-        **find_dialect(engine).build_knn(search),
+        "size": reach.by_graph,
+        **knn,
         **(BEST_OF_DOCUMENT if found else {}),
         **fields,
     }
 
 
-def knn_filters(
-    engine: str,
-    request: Request,
-    alias_filter: Mapping[str, Any] | None = None,
-    found: Sequence[str] = (),
-) -> list[dict[str, Any]]:
-    """Return the conditions as filters inside a kNN, an empty list if there are none."""
-    filters = [*request_filters(request), *_leave_out(found)]
-    return find_dialect(engine).extend_filters(filters, alias_filter)
-
-
-def _leave_out(documents: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the filter that leaves out documents, an empty list if there are none."""
-    if not documents:
-        return []
-    return [{"bool": {"must_not": [{"terms": {"document_id": list(documents)}}]}}]
-
-
 def codes_body(request: Request, keys: Sequence[str]) -> dict[str, Any]:
     """Return the search for the word codes of passages."""
-    return {"size": len(keys), "query": ids_query(keys), **choose_code_fields(request)}
+    return {"size": len(keys), "query": _ids_query(keys), **choose_code_fields(request)}
 
 
 def contents_body(keys: Sequence[str]) -> dict[str, Any]:
     """Return the search for what is shown of passages."""
-    return {"size": len(keys), "query": ids_query(keys), "_source": CONTENT_FIELDS}
+    return {"size": len(keys), "query": _ids_query(keys), "_source": CONTENT_FIELDS}
 
 
 def highlights_body(request: Request, keys: Sequence[str]) -> dict[str, Any]:
@@ -179,44 +165,37 @@ def facets_body(request: Request, fields: Sequence[str]) -> dict[str, Any]:
     return match_body(request, 0, aggs=aggregations)
 
 
-def ids_query(keys: Sequence[str]) -> dict[str, Any]:
-    """Return a query for the passages with these ``_id``s."""
+def _ids_query(keys: Sequence[str]) -> dict[str, Any]:
     return {"ids": {"values": list(keys)}}
 
 
-def request_filters(request: Request) -> list[dict[str, Any]]:
-    """Return a filter for each condition of a request, and one for its speakers."""
-    filters = condition_filters(request.conditions)
-    if request.speakers:
-        filters.append({"terms": {"speakers": list(request.speakers)}})
-    return filters
-
-
-def condition_filters(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
-    """Return a filter for each condition.
+def _request_filters(request: Request, found: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a filter for each condition, for the speakers, and against the documents `found`.
 
     Raises UsageError if a value is too long for the server to find.
     """
-    return [_condition_filter(condition) for condition in map(_check_findable, conditions)]
+    filters = [_condition_filter(condition) for condition in request.conditions]
+    if request.speakers:
+        filters.append({"terms": {"speakers": list(request.speakers)}})
+    if found:
+        filters.append({"bool": {"must_not": [{"terms": {"document_id": list(found)}}]}})
+    return filters
 
 
 def _condition_filter(condition: Condition) -> dict[str, Any]:
+    bounds = (bound for limits in condition.ranges for _, bound in limits.bounds)
+    if any(
+        isinstance(value, str) and _is_too_long(value) for value in (*condition.values, *bounds)
+    ):
+        raise UsageError(
+            f"cannot filter {condition.field!r} by a text this long: servers index at most "
+            f"{MAX_VALUE_UNITS} characters (in UTF-16)"
+        )
     filters = [_range_filter(condition.field, limits) for limits in condition.ranges]
     if condition.values or not filters:
         filters.append(_terms_filter(condition))
     test = filters[0] if len(filters) == 1 else {"bool": {"should": filters}}
     return {"bool": {"must_not": [test]}} if condition.is_negated else test
-
-
-def _check_findable(condition: Condition) -> Condition:
-    bounds = (bound for limits in condition.ranges for _, bound in limits.bounds)
-    values = (*condition.values, *bounds)
-    if any(isinstance(value, str) and _is_too_long(value) for value in values):
-        raise UsageError(
-            f"cannot filter {condition.field!r} by a text this long: servers index at most "
-            f"{MAX_VALUE_UNITS} characters (in UTF-16)"
-        )
-    return condition
 
 
 def _is_too_long(text: str) -> bool:
@@ -257,8 +236,6 @@ def _is_large(value: Scalar) -> bool:
 
 def _clamp_to_finite(bound: Scalar) -> Scalar:
     """Replace infinity, which JSON lacks, by the largest double."""
-    return (
-        max(-sys.float_info.max, min(sys.float_info.max, bound))
-        if isinstance(bound, float)
-        else bound
-    )
+    if not isinstance(bound, float):
+        return bound
+    return max(-sys.float_info.max, min(sys.float_info.max, bound))

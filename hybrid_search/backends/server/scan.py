@@ -55,10 +55,7 @@ CODELESS = {"bool": {"must_not": [{"exists": {"field": "tokens"}}]}}
 
 
 def iterate_hits(
-    server: Server,
-    name: str,
-    overrides: Mapping[str, Any],
-    page: int,
+    server: Server, name: str, overrides: Mapping[str, Any], page: int
 ) -> Iterator[dict[str, Any]]:
     """Yield the hits of all passages of an index or alias, `page` of them per request.
 
@@ -71,7 +68,9 @@ def iterate_hits(
     """
     body: dict[str, Any] = {"size": page, "sort": ["document_id", "ordinal"], **overrides}
     while page_hits := aliases.search(server, name, body)["hits"]["hits"]:
-        if _has_returning_hit(page_hits):
+        # twice in a row is no fault of the answer: two passages were stored under one key
+        places = [place for place, _ in itertools.groupby(str(hit["sort"]) for hit in page_hits)]
+        if len(set(places)) < len(places):
             raise ServerError(
                 f"{server} gave a passage of {name!r} twice in one listing: "
                 "is a proxy in front of it that changes answers?",
@@ -89,22 +88,12 @@ def iterate_hits(
         body["search_after"] = last_sort
 
 
-def _has_returning_hit(page_hits: Sequence[dict[str, Any]]) -> bool:
-    """Return whether a place in the order comes again after another one.
-
-    Twice in a row it is no fault of the answer: two passages were stored under one key.
-    """
-    places = [place for place, _ in itertools.groupby(str(hit["sort"]) for hit in page_hits)]
-    return len(set(places)) < len(places)
-
-
 def list_passages(server: Server, index: aliases.ServerIndex, document_id: str) -> list[str]:
     """Return the keys of a document's passages in their order."""
     return _list_keys(server, index, {"term": {"document_id": document_id}})
 
 
 def _list_keys(server: Server, index: aliases.ServerIndex, query: Mapping[str, Any]) -> list[str]:
-    """Return the keys of the passages that match `query` in their order."""
     body = {**request_bodies.KEYS, "query": index.narrow(query)}
     hits = iterate_hits(server, index.name, body, PAGE_PASSAGES)
     return [passage_codec.hit_key(hit) for hit in hits]
@@ -125,22 +114,14 @@ def iterate_passages(
     page = PAGE_CODES if full else PAGE_PASSAGES
     for hit in iterate_hits(server, index.name, fields, page):
         key = passage_codec.hit_key(hit)
-        values = {column: hit["fields"][column][0] for column in COLUMNS}
         faults = [NO_VECTORS] if key in unfindable_keys else []
         if key in codeless_keys:  # what loses the codes loses the vectors, too
             faults = [NO_CODES]
         elif full:
-            codes = passage_codec.decode_codes(hit)
-            fault = find_codes_fault(codes, index.spec.dimension)
+            fault = find_codes_fault(passage_codec.decode_codes(hit), index.spec.dimension)
             faults += [fault] if fault else []
-        yield ListedPassage(
-            key,
-            values["document_id"],
-            values["ordinal"],
-            values["passages"],
-            values["source_hash"],
-            tuple(faults),
-        )
+        document_id, ordinal, passages, source_hash = (hit["fields"][name][0] for name in COLUMNS)
+        yield ListedPassage(key, document_id, ordinal, passages, source_hash, tuple(faults))
 
 
 def scan_codes(
@@ -160,17 +141,10 @@ def scan_codes(
     if after is not None:
         body["search_after"] = after
     for hit in iterate_hits(server, index.name, body, PAGE_CODES):
-        (document_id,), (ordinal,), (start,) = (
-            hit["fields"][column] for column in ("document_id", "ordinal", "start")
-        )
-        yield ScannedPassage(
-            passage_codec.hit_key(hit),
-            document_id,
-            ordinal,
-            start,
-            passage_codec.decode_codes(hit),
-            hit["sort"],
-        )
+        names = ("document_id", "ordinal", "start")
+        document_id, ordinal, start = (hit["fields"][name][0] for name in names)
+        key, codes = passage_codec.hit_key(hit), passage_codec.decode_codes(hit)
+        yield ScannedPassage(key, document_id, ordinal, start, codes, hit["sort"])
 
 
 def read_documents(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from hybrid_search.backends.index_names import check_index_name
@@ -11,7 +12,7 @@ from hybrid_search.backends.server import aliases, answers
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.transport.errors import reason
 from hybrid_search.backends.server.transport.shape import ShapeError
-from hybrid_search.errors import HybridSearchError, ServerError, UsageError
+from hybrid_search.errors import ServerError, UsageError
 
 LIMITS = ("maxClauseCount", "max_terms_count")
 """Names in the errors for too many words in a phrase (OpenSearch takes 1,024) and too many values
@@ -38,10 +39,8 @@ class Searcher:
         Raises IndexMissingError if there is no such index, and UsageError if the phrase or a filter
         has too many words or values for the server.
         """
-        try:
+        with self._translate_errors(index):
             return aliases.search(self._server, check_index_name(index), body, self._params)
-        except ServerError as error:
-            raise self._translate_error(index, error) from error
 
     def search_batches(self, index: str, bodies: Iterable[Mapping[str, Any]]) -> Hits:
         """Return the hits of several searches of `index`, one request after the other."""
@@ -52,13 +51,9 @@ class Searcher:
     ) -> list[answers.Answer]:
         """Return the answers to several searches of `index`, sent in one request.
 
-        The request is sent again if the server was too busy for one of them.
-
-        Raises IndexMissingError if there is no such index, and UsageError if the phrase or a filter
-        has too many words or values for the server.
+        The request is sent again if the server was too busy for one of them. Raises what `search`
+        does.
         """
-        if not bodies:
-            return []
         header = {"index": check_index_name(index), **self._params}
         lines = [line for body in bodies for line in (header, body)]
 
@@ -73,21 +68,25 @@ class Searcher:
             pairs = zip(bodies, responses, strict=True)
             return [answers.read_search(body)(response) for body, response in pairs]
 
-        try:
+        if not bodies:
+            return []
+        with self._translate_errors(index):
             parts: list[answers.Answer] = self._server.request(
                 "POST", "/_msearch", lines=lines, binary=True, read=read
             )
-        except ServerError as error:
-            raise self._translate_error(index, error) from error
         return parts
 
-    def _translate_error(self, index: str, error: ServerError) -> HybridSearchError:
-        """Return the error for a missing index or a query that is too large, else `error`."""
-        if error.status == 404:
-            return aliases.build_missing_error(self._server, index)
-        if error.status == 400 and any(limit in str(error) for limit in LIMITS):
-            return UsageError(
-                f"the query is too large for the server: {error}. "
-                "Use a shorter phrase, or fewer values in where"
-            )
-        return error
+    @contextmanager
+    def _translate_errors(self, index: str) -> Iterator[None]:
+        """Raise the error for a missing index, or for a query that is too large."""
+        try:
+            yield
+        except ServerError as error:
+            if error.status == 404:
+                raise aliases.build_missing_error(self._server, index) from error
+            if error.status == 400 and any(limit in str(error) for limit in LIMITS):
+                raise UsageError(
+                    f"the query is too large for the server: {error}. "
+                    "Use a shorter phrase, or fewer values in where"
+                ) from error
+            raise

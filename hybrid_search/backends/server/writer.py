@@ -1,4 +1,4 @@
-"""Writes documents into one index of a server.
+"""Writes documents into one index of a server, which need not exist yet.
 
 All passages of a version are sent together; then passages left from an older version are removed.
 """
@@ -7,29 +7,29 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
 
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import (
     aliases,
-    answers,
     mappings,
     passage_codec,
+    request_bodies,
     scan,
 )
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
-from hybrid_search.backends.server.field_types import FieldTypes
-from hybrid_search.backends.server.transport.bulk import Outcome
+from hybrid_search.backends.server.transport.bulk import Action, Outcome, check_accepted
+from hybrid_search.backends.server.transport.client import encode_json
 from hybrid_search.backends.server.transport.connection import Server
-from hybrid_search.backends.types import Refusal, RejectedDocument
+from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument
 from hybrid_search.credentials import PATIENCE
-from hybrid_search.errors import IndexStoreError, InputError, ServerError
+from hybrid_search.errors import AccessError, IndexStoreError, InputError, ServerError
+from hybrid_search.text.filters import new_fields
 from hybrid_search.text.types import Document, Entry
 
 BATCH_IDS = 1000
@@ -47,7 +47,9 @@ NOTES_SECONDS = 10.0
 
 NESTED_LIMIT = "index.mapping.nested_objects.limit"
 """The setting of an index that limits the covering spans of a passage."""
-_READ_NESTED_LIMIT = answers.settings_reader(NESTED_LIMIT)
+
+HELD_NOTES = 10_000
+"""Notes on rejected documents that wait for the index; of more, the latest. All are in the file."""
 
 _log = logging.getLogger(__name__)
 
@@ -79,16 +81,8 @@ class ServerWriter:
         self._buffer: DocumentBuffer | None = None
         self._unrefreshed_ids: set[str] = set()
         aliases.refresh(self._server, index.name)
-        self._max_spans = self._fetch_nested_limit()
-
-    def _fetch_nested_limit(self) -> int:
-        settings: dict[str, int] = self._server.request(
-            "GET",
-            f"/{quote(self._index.name)}/_settings/{NESTED_LIMIT}",
-            params={"include_defaults": True, "flat_settings": True},
-            read=_READ_NESTED_LIMIT,
-        )
-        return settings[NESTED_LIMIT]
+        settings = aliases.read_settings(self._server, index.name, NESTED_LIMIT)
+        self._max_spans = settings[NESTED_LIMIT]
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the source hashes of those documents of `ids` that are completely indexed.
@@ -97,15 +91,13 @@ class ServerWriter:
         """
         self._index.check_whole("write to")
         hashes: dict[str, str] = {}
-        for start in range(0, len(ids), BATCH_IDS):
-            body = _build_versions_body(ids[start : start + BATCH_IDS])
+        for batch in request_bodies.split_batches(ids, BATCH_IDS):
+            body = _build_versions_body(batch)
             answer = aliases.search(self._server, self._index.name, body)
-            buckets = answer["aggregations"]["documents"]["buckets"]
-            hashes |= {
-                bucket["key"]: bucket["hashes"]["buckets"][0]["key"]
-                for bucket in buckets
-                if _is_complete(bucket)
-            }
+            for bucket in answer["aggregations"]["documents"]["buckets"]:
+                versions = bucket["hashes"]["buckets"]
+                if _is_complete(versions):
+                    hashes[bucket["key"]] = versions[0]["key"]
         return hashes
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
@@ -140,18 +132,24 @@ class ServerWriter:
                 self._field_types.learn(entry.document)
                 self._buffer = DocumentBuffer(entry.document, entry.passages)
             if self._buffer:
-                self._check(entry)
-                self._buffer.add(
-                    passage_codec.to_json(
-                        passage_codec.build_source(
-                            entry, self._index.spec, self._buffer.taken_at, self._index.graph
-                        )
-                    )
+                if entry.spans > self._max_spans:
+                    raise self._refuse_spans(entry)
+                source = passage_codec.build_source(
+                    entry, self._index.spec, self._buffer.taken_at, self._index.graph
                 )
+                self._buffer.add(passage_codec.to_json(source))
         except InputError as error:
             self.abandon()
             return Refusal(entry.document, str(error), error.detail)
         return None
+
+    def _refuse_spans(self, entry: Entry) -> InputError:
+        return InputError(
+            f"a passage has more covering spans than the {self._max_spans} nested objects that "
+            f"index {self._index.name!r} allows: use a policy of fewer spans than "
+            f"{self._index.spec.policy!r}, or raise {NESTED_LIMIT}",
+            f"passage {entry.passage.ordinal} has {entry.spans}",
+        )
 
     def abandon(self) -> None:
         """Forget the unfinished document; none of its passages was sent."""
@@ -161,26 +159,14 @@ class ServerWriter:
 
     def _check_alias(self) -> None:
         """Raise IndexStoreError if the alias stands for another version by now."""
-        current_names = (
-            aliases.resolve_alias(self._server, self._index.alias)
-            if self._published
-            else {self._index.name}
-        )
+        if not self._published:
+            return
+        current_names = aliases.resolve_alias(self._server, self._index.alias)
         if self._index.name not in current_names:
             raise IndexStoreError(
                 f"{self._index.alias!r} pointed to {self._index.name} at the start of "
                 f"this run, and now points to {', '.join(sorted(current_names)) or 'none'}: "
                 "it was reindexed or deleted meanwhile. Run the same command again"
-            )
-
-    def _check(self, entry: Entry) -> None:
-        if entry.spans > self._max_spans:
-            raise InputError(
-                f"a passage has more covering spans than the {self._max_spans} nested objects "
-                f"that index {self._index.name!r} allows: "
-                f"use a policy of fewer spans than {self._index.spec.policy!r}, or raise "
-                "index.mapping.nested_objects.limit",
-                f"passage {entry.passage.ordinal} has {entry.spans}",
             )
 
     def _send(self, buffers: Sequence[DocumentBuffer]) -> list[Refusal]:
@@ -189,136 +175,97 @@ class ServerWriter:
         What older versions had more is removed, and none of the documents is left half written.
         """
         self._check_alias()
-        leftovers = self._find_leftovers(buffers)
+        leftover_ids = self._find_leftovers(buffers)
         refused: dict[str, Outcome] = {}
-        accepted_counts: Counter[str] = Counter()
-        for outcome in self._server.send_all(self._actions(buffers)):
-            document_id = passage_codec.parse_passage_id(str(outcome.action["_id"]))[0]
+        accepted: set[str] = set()
+        for outcome in self._server.send_all(self._build_actions(buffers)):
+            document_id, _ = passage_codec.parse_passage_id(outcome.action.id)
             if outcome.is_accepted:
-                accepted_counts[document_id] += 1
+                accepted.add(document_id)
             else:
                 refused.setdefault(document_id, outcome)
-        partial_buffers = [
-            buffer
+        half_written_ids = [
+            passage_codec.passage_id(buffer.document.id, ordinal)
             for buffer in buffers
-            if buffer.document.id in refused and accepted_counts[buffer.document.id]
-        ]
-        # the older versions of these are still whole
-        untouched_ids = set(refused) - {buffer.document.id for buffer in partial_buffers}
-        partial_passages = [
-            (buffer.document.id, ordinal)
-            for buffer in partial_buffers
+            if buffer.document.id in refused.keys() & accepted
             for ordinal in range(buffer.passages)
         ]
-        self._remove(
-            [
-                *partial_passages,
-                *(passage for passage in leftovers if passage[0] not in untouched_ids),
-            ]
-        )
-        self._unrefreshed_ids |= {buffer.document.id for buffer in buffers}
-        return [
-            _build_refusal(buffer.document, refused[buffer.document.id])
-            for buffer in buffers
-            if buffer.document.id in refused
+        untouched = refused.keys() - accepted  # their older versions are still whole
+        outdated_ids = [
+            id_ for id_ in leftover_ids if passage_codec.parse_passage_id(id_)[0] not in untouched
         ]
+        self._remove([*half_written_ids, *outdated_ids])
+        self._unrefreshed_ids |= {buffer.document.id for buffer in buffers}
+        refusals = []
+        for buffer in buffers:
+            if refusal := refused.get(buffer.document.id):
+                kind = refusal.kind or "it gave no type of error"
+                why = f"the server refused it: {kind} ({refusal.status})"
+                # the server's own words may quote the document
+                refusals.append(Refusal(buffer.document, why, refusal.reason))
+        return refusals
 
-    def _actions(self, buffers: Iterable[DocumentBuffer]) -> Iterator[dict[str, Any]]:
+    def _build_actions(self, buffers: Iterable[DocumentBuffer]) -> Iterator[Action]:
         for buffer in buffers:
             for ordinal, source in enumerate(buffer):
                 id_ = passage_codec.passage_id(buffer.document.id, ordinal)
-                yield {
-                    "_op_type": "index",
-                    "_index": self._index.name,
-                    "_id": id_,
-                    "_source": source.decode(),
-                }
+                yield Action(self._index.name, id_, source)
 
-    def _find_leftovers(self, buffers: Sequence[DocumentBuffer]) -> list[tuple[str, int]]:
+    def _find_leftovers(self, buffers: Sequence[DocumentBuffer]) -> list[str]:
         """Return the passages that the index has beyond those of the new versions."""
-        if len(self._unrefreshed_ids) > MAX_UNREFRESHED or any(
-            buffer.document.id in self._unrefreshed_ids for buffer in buffers
-        ):
+        ids = {buffer.document.id for buffer in buffers}
+        if len(self._unrefreshed_ids) > MAX_UNREFRESHED or ids & self._unrefreshed_ids:
             self._refresh()
-        leftover_queries = [
-            {
-                "bool": {
-                    "filter": [
-                        {"term": {"document_id": buffer.document.id}},
-                        {"range": {"ordinal": {"gte": buffer.passages}}},
-                    ]
-                }
-            }
-            for buffer in buffers
-        ]
-        return [
-            passage
-            for start in range(0, len(leftover_queries), BATCH_IDS)
-            for passage in self._find_passages(
-                {"bool": {"should": leftover_queries[start : start + BATCH_IDS]}}
-            )
-        ]
+        leftover_ids: list[str] = []
+        for batch in request_bodies.split_batches(buffers, BATCH_IDS):
+            tests = [
+                [
+                    {"term": {"document_id": buffer.document.id}},
+                    {"range": {"ordinal": {"gte": buffer.passages}}},
+                ]
+                for buffer in batch
+            ]
+            queries = [{"bool": {"filter": test}} for test in tests]
+            leftover_ids += self._find_passages({"bool": {"should": queries}})
+        return leftover_ids
 
-    def _find_passages(self, query: dict[str, Any]) -> list[tuple[str, int]]:
-        """Return document id and ordinal of every passage that matches `query`."""
-        hits = scan.iterate_hits(
-            self._server,
-            self._index.name,
-            {"query": query, "_source": False},
-            PAGE_HITS,
-        )
-        return [passage_codec.parse_passage_id(hit["_id"]) for hit in hits]
+    def _find_passages(self, query: dict[str, Any]) -> list[str]:
+        """Return the ids of the passages that match `query`."""
+        body = {"query": query, "_source": False}
+        hits = scan.iterate_hits(self._server, self._index.name, body, PAGE_HITS)
+        return [hit["_id"] for hit in hits]
 
-    def _remove(self, passages: Iterable[tuple[str, int]]) -> None:
-        actions = (
-            {
-                "_op_type": "delete",
-                "_index": self._index.name,
-                "_id": passage_codec.passage_id(*passage),
-            }
-            for passage in passages
-        )
-        _check_accepted(self._server.send_all(actions))
+    def _remove(self, ids: Iterable[str]) -> None:
+        check_accepted(self._server.send_all(Action(self._index.name, id_) for id_ in ids))
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents, and return how many of `ids` existed."""
         self._check_alias()
         self._refresh()
-        passages: list[tuple[str, int]] = []
-        for start in range(0, len(ids), BATCH_IDS):
-            query = {"terms": {"document_id": list(ids[start : start + BATCH_IDS])}}
-            passages += self._find_passages(self._index.narrow(query))
-        self._remove(passages)
+        passage_ids: list[str] = []
+        for batch in request_bodies.split_batches(ids, BATCH_IDS):
+            query = {"terms": {"document_id": batch}}
+            passage_ids += self._find_passages(self._index.narrow(query))
+        self._remove(passage_ids)
         self._refresh()
-        return len({document_id for document_id, _ in passages})
+        return len({passage_codec.parse_passage_id(id_)[0] for id_ in passage_ids})
 
     def note(self, rejected: Sequence[RejectedDocument]) -> None:
         """Record rejected documents in the index ``NAME-rejected``, for dashboards.
 
         A failure is only logged, since the rejects file has them too.
         """
-        name = f"{self._index.alias}{aliases.REJECTED}"
-        noted_at = datetime.now(UTC).isoformat(timespec="seconds")
+        server, name = self._notes_server, f"{self._index.alias}{aliases.REJECTED}"
+        origin = {"index": self._index.alias, "at": datetime.now(UTC).isoformat(timespec="seconds")}
+        actions = []
+        for document in rejected:
+            given = {key: value for key, value in asdict(document).items() if value is not None}
+            actions.append(Action(name, secrets.token_hex(10), encode_json({**origin, **given})))
         try:
-            aliases.ensure_index(
-                self._notes_server,
-                name,
-                mappings.notes_body("rejected", self._server.engine, self._options),
-            )
-            notes = [
-                {
-                    "index": self._index.alias,
-                    "at": noted_at,
-                    **{key: value for key, value in asdict(document).items() if value is not None},
-                }
-                for document in rejected
-            ]
-            actions = [
-                {"_op_type": "index", "_index": name, "_id": secrets.token_hex(10), "_source": note}
-                for note in notes
-            ]
-            _check_accepted(self._notes_server.send_all(actions))
-            aliases.refresh(self._notes_server, name)
+            body = mappings.notes_body("rejected", server.engine, self._options)
+            aliases.ensure_index(server, name, body)
+            check_accepted(server.send_all(actions))
+            aliases.refresh(server, name)
         except ServerError as error:
             _log.warning(
                 "refused documents were not noted in %r (they are in the rejects file): %s",
@@ -333,15 +280,81 @@ class ServerWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.abandon()
         if kind is None:
             self._refresh()
+
+
+class NewIndexWriter:
+    """Creates its index when the first passages come, and removes it if none was accepted.
+
+    Raises UsageError if the server cannot have such an index.
+    """
+
+    def __init__(
+        self, server: Server, alias: str, spec: IndexSpec, options: IndexOptions, patience: float
+    ) -> None:
+        mappings.index_body(server.engine, spec, options, server.version)  # a test of the options
+        self._server, self._alias, self._patience = server, alias, patience
+        self._spec, self._options = spec, options
+        self._writer: ServerWriter | None = None
+        self._has_documents = False
+        self._notes: deque[RejectedDocument] = deque(maxlen=HELD_NOTES)
+
+    def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the source hashes of those documents of `ids` that are completely indexed."""
+        return self._writer.read_source_hashes(ids) if self._writer else {}
+
+    def write(self, entries: Sequence[Entry]) -> list[Refusal]:
+        """Write passages as `ServerWriter` does."""
+        if not entries:
+            return []
+        if self._writer is None:
+            index = aliases.open_or_create(self._server, self._alias, self._spec, self._options)
+            self._writer = ServerWriter(self._server, index, self._options, patience=self._patience)
+        refusals = self._writer.write(entries)
+        refused = {id(refusal.document) for refusal in refusals}
+        self._has_documents |= any(
+            entry.is_last and id(entry.document) not in refused for entry in entries
+        )
+        return refusals
+
+    def abandon(self) -> None:
+        """Forget the unfinished document, if there is one."""
+        if self._writer:
+            self._writer.abandon()
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Remove documents, and return how many of `ids` existed."""
+        return self._writer.delete(ids) if self._writer else 0
+
+    def note(self, rejected: Sequence[RejectedDocument]) -> None:
+        """Record rejected documents beside the index, once it has a document."""
+        self._notes.extend(rejected)
+        if self._writer and self._has_documents:
+            self._writer.note(list(self._notes))
+            self._notes.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if self._writer is None:
+            return
+        self._writer.__exit__(kind, *error)
+        if not self._has_documents:
+            # not every login may delete; and what fails here is not why a failed run ends
+            with suppress(AccessError if kind is None else IndexStoreError):
+                self._remove_if_empty()
+
+    def _remove_if_empty(self) -> None:
+        """Delete the index, unless another writer has documents in it."""
+        name = aliases.find_index(self._server, self._alias).name
+        aliases.refresh(self._server, name)
+        answer = aliases.search(self._server, name, request_bodies.COUNTING)
+        if answer["hits"]["total"]["value"] == 0:
+            aliases.delete_index(self._server, name)
 
 
 def _batch_distinct(buffers: Iterable[DocumentBuffer]) -> Iterator[list[DocumentBuffer]]:
@@ -359,42 +372,58 @@ def _batch_distinct(buffers: Iterable[DocumentBuffer]) -> Iterator[list[Document
         yield list(batch.values())
 
 
-def _build_refusal(document: Document, outcome: Outcome) -> Refusal:
-    """Return the refusal of a document; the server's own words may quote it."""
-    kind = outcome.kind or "it gave no type of error"
-    return Refusal(document, f"the server refused it: {kind} ({outcome.status})", outcome.reason)
-
-
-def _check_accepted(outcomes: Iterable[Outcome]) -> None:
-    for outcome in outcomes:
-        if not outcome.is_accepted:
-            raise ServerError(
-                f"the server refused to {outcome.action['_op_type']} "
-                f"{outcome.action['_id']!r}: {outcome.reason}",
-                outcome.status,
-            )
-
-
-def _build_versions_body(ids: Sequence[str]) -> dict[str, Any]:
+def _build_versions_body(ids: list[str]) -> dict[str, Any]:
     """Return the search that counts the passages of each document by version."""
     hashes = {
         "terms": {"field": "source_hash", "size": 2},
         "aggs": {"passages": {"max": {"field": "passages"}}},
     }
-    document_terms = {
-        "terms": {"field": "document_id", "size": len(ids)},
-        "aggs": {"hashes": hashes},
-    }
+    terms = {"field": "document_id", "size": len(ids)}
     return {
         "size": 0,
-        "query": {"terms": {"document_id": list(ids)}},
-        "aggs": {"documents": document_terms},
+        "query": {"terms": {"document_id": ids}},
+        "aggs": {"documents": {"terms": terms, "aggs": {"hashes": hashes}}},
     }
 
 
-def _is_complete(bucket: dict[str, Any]) -> bool:
+def _is_complete(versions: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether a document has all passages of one version, and none of another."""
-    versions = bucket["hashes"]["buckets"]
     if len(versions) != 1:
         return False
     return bool(versions[0]["doc_count"] == versions[0]["passages"]["value"])
+
+
+class FieldTypes:
+    """The types of the fields of an index, and of the documents written since it was read.
+
+    A server never changes the type of a field, so a document with another type is refused before it
+    is sent, with a reason that names a document to compare it with.
+    """
+
+    def __init__(self, server: Server, index: aliases.ServerIndex) -> None:
+        self._server, self._index_name = server, index.name
+        self._fields = dict(index.fields)
+        self._users: dict[str, str | None] = {}
+
+    def learn(self, document: Document) -> None:
+        """Record the fields of a document's metadata.
+
+        If one has another type in the index, InputError is raised and nothing is recorded.
+        """
+        new = new_fields(self._fields, document.metadata, self._find_user)
+        self._fields |= new
+        self._users |= dict.fromkeys(new, document.id)
+
+    def _find_user(self, name: str, _: str) -> str | None:
+        """Return the id of a document that has the field; None if no document has it.
+
+        The server is asked once for each field, and only for a refusal.
+        """
+        if name not in self._users:
+            query = {"exists": {"field": f"metadata.{name}"}}
+            body = {"size": 1, "query": query, **request_bodies.KEYS}
+            # a name with a star would stand for other fields too
+            answer = None if "*" in name else aliases.search(self._server, self._index_name, body)
+            hits = answer["hits"]["hits"] if answer else []
+            self._users[name] = str(hits[0]["fields"]["document_id"][0]) if hits else None
+        return self._users[name]

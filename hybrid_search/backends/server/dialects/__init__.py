@@ -8,12 +8,10 @@ A new engine is a module here, an entry in `DIALECTS`, and its folder in ``mappi
 
 from __future__ import annotations
 
-from hybrid_search.backends.server.dialects.base import Dialect, Version
+from hybrid_search.backends.server.dialects.base import Dialect
 from hybrid_search.backends.server.dialects.elasticsearch import ElasticsearchDialect
 from hybrid_search.backends.server.dialects.opensearch import OpenSearchDialect
 from hybrid_search.errors import UsageError
-
-__all__ = ["DIALECTS", "SCHEMES", "Dialect", "Version", "find_dialect", "recognise"]
 
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect for dialect in (OpenSearchDialect(), ElasticsearchDialect())
@@ -30,11 +28,7 @@ SCHEMES = (
 
 
 def find_dialect(engine: str) -> Dialect:
-    """Return the dialect of an engine.
-
-    Raises:
-        UsageError: If there is no such engine.
-    """
+    """Return the dialect of an engine; raise UsageError if there is no such engine."""
     if engine not in DIALECTS:
         raise UsageError(f"there is no engine {engine!r}: use {' or '.join(DIALECTS)}")
     return DIALECTS[engine]

@@ -3,31 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 Version = tuple[int, int, int]
 Filters = list[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class NearestSpans:
-    """A search for the passages whose covering spans are nearest to a vector.
-
-    Attributes:
-        vector: The vector, as the graphs have theirs.
-        passages: How many passages are returned.
-        spans: For how many the graphs of each shard are searched, at least as many.
-        filters: The conditions, which hold during the search.
-        one_a_document: Whether only the best passage of each document is returned.
-    """
-
-    vector: Sequence[float]
-    passages: int
-    spans: int
-    filters: Filters
-    one_a_document: bool = False
 
 
 class Dialect(ABC):
@@ -38,7 +18,6 @@ class Dialect(ABC):
         title: The engine's name as it is written.
         oldest: The oldest version with everything that an index needs.
         knn_plugin: The plugin without which there are no vectors, "" if none is needed.
-        takes_aws_signatures: Whether logins may be those of AWS.
         tells_privileges: Whether a server says what a login may do. Where none does, `doctor` asks
             OpenSearch's plugin who the login is, and tries a search.
         searched_share: One in so many passages of a shard is what graphs are searched for.
@@ -48,7 +27,6 @@ class Dialect(ABC):
     title: ClassVar[str]
     oldest: ClassVar[Version]
     knn_plugin: ClassVar[str] = ""
-    takes_aws_signatures: ClassVar[bool] = False
     tells_privileges: ClassVar[bool] = False
     searched_share: ClassVar[int]
 
@@ -69,8 +47,17 @@ class Dialect(ABC):
         return filters
 
     @abstractmethod
-    def build_knn(self, search: NearestSpans) -> dict[str, Any]:
-        """Return the parts of a request's body that search the graphs."""
+    def build_knn(
+        self, vector: list[float], passages: int, spans: int, filters: Filters
+    ) -> dict[str, Any]:
+        """Return the parts of a request's body that search the graphs.
+
+        Args:
+            vector: The vector, as the graphs have theirs.
+            passages: For how many passages, those with the nearest covering spans.
+            spans: For how many the graphs of each shard are searched, at least as many.
+            filters: The conditions, which hold during the search.
+        """
 
 
 def format_version(version: tuple[int, ...]) -> str:

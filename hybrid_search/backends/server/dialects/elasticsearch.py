@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybrid_search.backends.server.dialects.base import Dialect, NearestSpans, Version
+from hybrid_search.backends.server.dialects.base import Dialect, Filters, Version
 
 EARLY_TERMINATION_SINCE = (9, 3, 0)
 """From this version on Elasticsearch ends a search in a graph early, unless an index forbids it.
@@ -27,12 +27,14 @@ class ElasticsearchDialect(Dialect):
         """Return values for placeholders that only this engine's ``passages.json`` has."""
         return {"early_termination": None if version < EARLY_TERMINATION_SINCE else False}
 
-    def build_knn(self, search: NearestSpans) -> dict[str, Any]:
+    def build_knn(
+        self, vector: list[float], passages: int, spans: int, filters: Filters
+    ) -> dict[str, Any]:
         """Return the parts of a request's body that search the graphs."""
         knn: dict[str, Any] = {
             "field": "spans.vector",
-            "query_vector": search.vector,
-            "k": search.spans if search.one_a_document else search.passages,
-            "num_candidates": search.spans,
+            "query_vector": vector,
+            "k": passages,
+            "num_candidates": spans,
         }
-        return {"knn": {**knn, **({"filter": search.filters} if search.filters else {})}}
+        return {"knn": {**knn, "filter": filters} if filters else knn}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hybrid_search.backends.server.dialects.base import Dialect, Filters, NearestSpans, Version
+from hybrid_search.backends.server.dialects.base import Dialect, Filters, Version
 
 EVERY_PASSAGE = {"range": {"ordinal": {"gte": 0}}}
 """Matches every passage.
@@ -26,7 +26,6 @@ class OpenSearchDialect(Dialect):
     title = "OpenSearch"
     oldest = (2, 12, 0)
     knn_plugin = "opensearch-knn"
-    takes_aws_signatures = True
     searched_share = 10
 
     def explain_unsupported(self, version: Version) -> str:
@@ -43,10 +42,13 @@ class OpenSearchDialect(Dialect):
         filters = [*filters, *([dict(alias_filter)] if alias_filter else [])]
         return [EVERY_PASSAGE, *filters] if filters else []
 
-    def build_knn(self, search: NearestSpans) -> dict[str, Any]:
+    def build_knn(
+        self, vector: list[float], passages: int, spans: int, filters: Filters
+    ) -> dict[str, Any]:
         """Return the parts of a request's body that search the graphs."""
-        knn: dict[str, Any] = {"vector": search.vector, "k": search.spans}
-        if search.filters:
-            knn["filter"] = {"bool": {"filter": search.filters}}
+        del passages  # the size of the request says how many
+        knn: dict[str, Any] = {"vector": vector, "k": spans}
+        if filters:
+            knn["filter"] = {"bool": {"filter": filters}}
         nested = {"path": "spans", "score_mode": "max", "query": {"knn": {"spans.vector": knn}}}
         return {"query": {"nested": nested}}

@@ -55,14 +55,15 @@ class Address:
                 f"{parts.scheme!r}: {_EXAMPLE}"
             )
         engine, _, scheme = parts.scheme.rpartition("+")
+        username = unquote(parts.username) if parts.username else None
         return cls(
             engine or None,
             scheme,
-            _host(parts),
+            _read_host(parts),
             PORT if port is None else port,
-            _prefix(parts),
-            _username(parts),
-            _options(parts),
+            _read_prefix(parts),
+            username,
+            _read_options(parts),
         )
 
     @property
@@ -78,14 +79,20 @@ class Address:
         except ValueError:
             return self.host == "localhost" or self.host.endswith(".localhost")
 
-    def __str__(self) -> str:
-        kind = f"{self.engine}+{self.scheme}" if self.engine else self.scheme
-        user = f"{quote(self.username)}@" if self.username else ""
+    @property
+    def origin(self) -> str:
+        """Return scheme, host and port, as in ``https://host:9200``."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{kind}://{user}{host}:{self.port}{self.prefix}"
+        return f"{self.scheme}://{host}:{self.port}"
+
+    def __str__(self) -> str:
+        engine = f"{self.engine}+" if self.engine else ""
+        user = f"{quote(self.username)}@" if self.username else ""
+        _, _, place = self.origin.partition("://")
+        return f"{engine}{self.scheme}://{user}{place}{self.prefix}"
 
 
-def _host(parts: SplitResult) -> str:
+def _read_host(parts: SplitResult) -> str:
     if not parts.hostname or not _HOST.fullmatch(parts.hostname):
         raise UsageError(f"the URL of a server needs a host: {_EXAMPLE}")
     if parts.port == 0:
@@ -93,19 +100,14 @@ def _host(parts: SplitResult) -> str:
     return parts.hostname
 
 
-def _prefix(parts: SplitResult) -> str:
+def _read_prefix(parts: SplitResult) -> str:
     """Return the path before all requests, as behind a gateway: empty, or with a leading slash."""
     if parts.fragment:
         raise UsageError(f"the URL of a server must not have a '#': {_EXAMPLE}")
-    inner = parts.path.strip("/")
-    return f"/{inner}" if inner else ""
+    return f"/{parts.path.strip('/')}".rstrip("/")
 
 
-def _username(parts: SplitResult) -> str | None:
-    return unquote(parts.username) if parts.username else None
-
-
-def _options(parts: SplitResult) -> dict[str, str]:
+def _read_options(parts: SplitResult) -> dict[str, str]:
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     options = dict(pairs)
     if len(options) < len(pairs):

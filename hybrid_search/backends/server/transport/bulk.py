@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hybrid_search.backends.server.transport.client import encode_action
+from hybrid_search.backends.server.transport.client import encode_json
 from hybrid_search.backends.server.transport.errors import error_kind, is_blocked, reason
 from hybrid_search.backends.server.transport.retry import TRANSIENT_STATUSES
 from hybrid_search.backends.server.transport.shape import ShapeError
+from hybrid_search.errors import ServerError
 
 CHUNK_ACTIONS = 500
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -23,7 +24,27 @@ fault of the document.
 
 LEFT_OUT = "the server did not answer for it"
 
-Body = Mapping[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Puts a document under its `id` into an index, or deletes it where `source` is None.
+
+    `source` is its JSON in one line.
+    """
+
+    index: str
+    id: str
+    source: bytes | None = None
+
+    @property
+    def kind(self) -> str:
+        """Its name in requests."""
+        return "delete" if self.source is None else "index"
+
+    def encode(self) -> bytes:
+        """Return its lines of a bulk request."""
+        head = encode_json({self.kind: {"_index": self.index, "_id": self.id}})
+        return head + b"\n" + (b"" if self.source is None else self.source + b"\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +56,7 @@ class Outcome:
     the type of a refusal, as in ``document_parsing_exception``: unlike `reason`, it quotes nothing.
     """
 
-    action: Body
+    action: Action
     status: int
     reason: str = ""
     retry_after: float = 0.0
@@ -44,9 +65,7 @@ class Outcome:
     @property
     def is_accepted(self) -> bool:
         """Return whether the action is done; deleting what does not exist counts as done."""
-        return 200 <= self.status < 300 or (
-            self.status == 404 and self.action.get("_op_type") == "delete"
-        )
+        return 200 <= self.status < 300 or (self.status == 404 and self.action.source is None)
 
     @property
     def is_transient(self) -> bool:
@@ -54,42 +73,47 @@ class Outcome:
         return self.status in TRANSIENT_STATUSES
 
 
-def split_actions(actions: Iterable[Body]) -> Iterator[list[tuple[Body, bytes]]]:
-    """Yield the actions of one request after the other, each with what is sent for it."""
-    chunk: list[tuple[Body, bytes]] = []
+def split_actions(actions: Iterable[Action]) -> Iterator[list[Action]]:
+    """Yield the actions of one request after the other."""
+    chunk: list[Action] = []
     size = 0
     for action in actions:
-        lines = encode_action(action)
-        if chunk and (len(chunk) == CHUNK_ACTIONS or size + len(lines) > CHUNK_BYTES):
+        action_size = len(action.encode())
+        if chunk and (len(chunk) == CHUNK_ACTIONS or size + action_size > CHUNK_BYTES):
             yield chunk
             chunk, size = [], 0
-        chunk.append((action, lines))
-        size += len(lines)
+        chunk.append(action)
+        size += action_size
     if chunk:
         yield chunk
 
 
-def pair_items(
-    actions: Iterable[Body], items: Iterable[Mapping[str, Any]]
-) -> Iterator[tuple[Body, Mapping[str, Any] | None]]:
-    """Yield each action with the item that is about it, None if the answer leaves it out."""
+def read_outcomes(
+    actions: Iterable[Action], items: Iterable[Mapping[str, Any]]
+) -> Iterator[Outcome]:
+    """Yield the outcome of each action, as the item that is about it tells, if there is one.
+
+    Raises:
+        ShapeError: If an item is about another action.
+    """
     pending = deque(actions)
     for item in items:
-        while pending and not _is_about(pending[0], item):
-            yield pending.popleft(), None
+        while pending and pending[0].id != item.get("_id"):
+            yield Outcome(pending.popleft(), 0, LEFT_OUT)
         if not pending:
             raise ShapeError(f"items: {item.get('_id')!r} is not the id of an action that was sent")
-        yield pending.popleft(), item
-    yield from ((action, None) for action in pending)
+        status = BUSY if is_blocked(item) else item.get("status", 500)
+        why = reason(item) if "error" in item else ""
+        yield Outcome(pending.popleft(), status, why, kind=error_kind(item))
+    yield from (Outcome(action, 0, LEFT_OUT) for action in pending)
 
 
-def _is_about(action: Body, item: Mapping[str, Any]) -> bool:
-    return action.get("_id") is None or str(action["_id"]) == item.get("_id")
-
-
-def build_outcome(action: Body, item: Mapping[str, Any] | None) -> Outcome:
-    """Return the outcome that an item of an answer tells; None was left out."""
-    if item is None:
-        return Outcome(action, 0, LEFT_OUT)
-    status = BUSY if is_blocked(item) else item.get("status", 500)
-    return Outcome(action, status, reason(item) if "error" in item else "", kind=error_kind(item))
+def check_accepted(outcomes: Iterable[Outcome]) -> None:
+    """Raise ServerError if an action was refused."""
+    for outcome in outcomes:
+        if not outcome.is_accepted:
+            action = outcome.action
+            raise ServerError(
+                f"the server refused to {action.kind} {action.id!r}: {outcome.reason}",
+                outcome.status,
+            )

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-import logging
 import ssl
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from time import monotonic
 from typing import Any
 
 import cbor2
 import certifi
 from opensearchpy import Connection, SerializationError, Transport
-from opensearchpy.helpers import expand_action
 from opensearchpy.serializer import Serializer
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, disable_warnings
-from urllib3.exceptions import HTTPError, InsecureRequestWarning, ReadTimeoutError
+from urllib3.exceptions import HTTPError, InsecureRequestWarning, InvalidHeader, ReadTimeoutError
+from urllib3.util import Retry
 
 from hybrid_search.backends.server.transport import sigv4
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.backends.server.transport.errors import (
-    RequestError,
-    TooLargeError,
-    build_request_error,
-)
+from hybrid_search.backends.server.transport.errors import UNUSABLE, RequestError
 from hybrid_search.credentials import MEGABYTE, Access
 from hybrid_search.errors import UsageError
 from hybrid_search.observability.traffic import note_answer
@@ -41,10 +36,10 @@ POOL = 32
 READ_BYTES = 256 * 1024
 """Bytes that are read, or unpacked from a compressed answer, at once."""
 
-Sign = Callable[[str, str, bytes | None], dict[str, str]]
-"""Returns the headers that sign a request, given method, URL and body."""
-
-_log = logging.getLogger(__name__)
+_NOT_CBOR = (cbor2.CBORDecodeError, ArithmeticError, LookupError, MemoryError, TypeError)
+"""What its library raises: tagged values are made by the classes of their types, which refuse them
+in many ways.
+"""
 
 
 class Client:
@@ -57,24 +52,23 @@ class Client:
     """
 
     def __init__(self, address: Address, access: Access) -> None:
-        header = access.authorization()
+        login = access.authorization()
+        if not access.verify:
+            # one for each request; `connection.warn` has logged it once
+            disable_warnings(InsecureRequestWarning)
         host = {
             "host": address.host,
             "port": address.port,
             "use_ssl": address.is_secure,
             "url_prefix": address.prefix,
         }
-        if not access.verify:
-            # one for each request; `connection.warn` has logged it once
-            disable_warnings(InsecureRequestWarning)
-        most_bytes = int(access.answer_megabytes * MEGABYTE)
         self._transport = Transport(
             [host],
             connection_class=_Node,
-            headers={"authorization": header.reveal()} if header else {},
+            headers={"authorization": login.reveal()} if login else {},
             seconds=access.timeout,
-            most_bytes=most_bytes,
-            sign=_create_signer(access),
+            most_bytes=int(access.answer_megabytes * MEGABYTE),
+            sign=sigv4.create_signer(access),
             ssl_context=_create_ssl_context(access) if address.is_secure else None,
             max_retries=0,
             retry_on_status=(),
@@ -110,27 +104,6 @@ class Client:
         self._transport.close()
 
 
-def encode_json(body: Any) -> bytes:
-    """Return compact JSON without NaN, which no server accepts; empty for None."""
-    return (
-        b""
-        if body is None
-        else json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    )
-
-
-def encode_action(action: Mapping[str, Any]) -> bytes:
-    """Return the lines of a bulk request for an action of the library's bulk helper.
-
-    Its ``_source`` is an object or its JSON.
-    """
-    head, source = expand_action(dict(action))
-    lines = [encode_json(head)]
-    if source is not None:
-        lines.append(source.encode() if isinstance(source, str) else encode_json(source))
-    return b"".join(line + b"\n" for line in lines)
-
-
 class _Node(Connection):
     """The library's connection to a server, which takes answers up to a limit of their size."""
 
@@ -139,7 +112,7 @@ class _Node(Connection):
         *,
         seconds: float,
         most_bytes: int,
-        sign: Sign | None,
+        sign: sigv4.Signer | None,
         ssl_context: ssl.SSLContext | None,
         **options: Any,
     ) -> None:
@@ -150,9 +123,9 @@ class _Node(Connection):
 
     def _create_pool(self) -> HTTPConnectionPool:
         host, port, context = self.hostname, self.port, self._ssl_context
-        if self.use_ssl:
-            return HTTPSConnectionPool(host, port, maxsize=POOL, ssl_context=context)
-        return HTTPConnectionPool(host, port, maxsize=POOL)
+        if context is None:
+            return HTTPConnectionPool(host, port, maxsize=POOL)
+        return HTTPSConnectionPool(host, port, maxsize=POOL, ssl_context=context)
 
     def perform_request(
         self,
@@ -173,22 +146,19 @@ class _Node(Connection):
         target, all_headers = self.url_prefix + url, {**self.headers, **(headers or {})}
         if self._sign is not None:
             all_headers |= self._sign(method, self.host + target, body)
-        if body:
-            all_headers["content-length"] = str(len(body))
         try:
             status, answer_headers, data = self._exchange(method, target, body, all_headers)
         except (HTTPError, OSError, ValueError) as error:
-            failure = build_request_error(error, self._seconds, isinstance(error, ReadTimeoutError))
+            failure = _build_error(error, self._seconds)
             raise failure from error
-        for warning in answer_headers.get_all("warning", ()):
-            _log.info("the server warns: %s", warning)  # for Python's warnings programs may end
         if 200 <= status < 300 or status in ignore:
             return status, answer_headers, data
         reason = _decode_error(data, str(answer_headers.get("content-type")))
-        raise RequestError(status, reason, answer_headers.get("retry-after"))
+        retry_after = parse_retry_after(answer_headers.get("retry-after"))
+        raise RequestError(status, reason, retry_after)
 
     def _exchange(
-        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
+        self, method: str, target: str, body: bytes | None, headers: dict[str, str]
     ) -> tuple[int, Any, bytes]:
         """Return status, headers and body of the answer to a request."""
         answer: Any = self._pool.urlopen(
@@ -214,11 +184,12 @@ class _Node(Connection):
         """Return the body of an answer, unpacked if it is compressed.
 
         Raises:
-            TooLargeError: If it has more bytes than are taken, or says so.
-            RequestError: If it is still coming when the time of a request is over.
+            RequestError: If it has more bytes than are taken, or says so, or is still coming when
+                the time of a request is over.
         """
+        too_large = f"more than {self._most_bytes / MEGABYTE:g} MB"
         if (answer.length_remaining or 0) > self._most_bytes:
-            raise TooLargeError(self._most_bytes)
+            raise RequestError(UNUSABLE, too_large)
         deadline = monotonic() + self._seconds
         parts, size, is_late = [], 0, False
         for part in answer.stream(READ_BYTES):
@@ -232,7 +203,7 @@ class _Node(Connection):
             is_late = monotonic() > deadline
         note_answer(size)
         if size > self._most_bytes:
-            raise TooLargeError(self._most_bytes)
+            raise RequestError(UNUSABLE, too_large)
         return b"".join(parts)
 
     def close(self) -> None:
@@ -254,11 +225,31 @@ class _Cbor(Serializer):
             raise SerializationError(str(error)) from error
 
 
+def encode_json(body: Any) -> bytes:
+    """Return compact JSON without NaN, which no server accepts; empty for None."""
+    return (
+        b""
+        if body is None
+        else json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    )
+
+
+def parse_retry_after(retry_after: str | None) -> float | None:
+    """Return the seconds that a Retry-After header asks to wait, None if it is not valid.
+
+    It holds a number of seconds, or a date.
+    """
+    try:
+        return float(Retry().parse_retry_after(retry_after)) if retry_after else None
+    except (InvalidHeader, ValueError, OverflowError):
+        return None
+
+
 def _decode_cbor(data: bytes) -> Any:
+    """Return what an answer holds; raise ValueError if it is not CBOR."""
     try:
         return cbor2.loads(data)
-    # tagged values are made by the classes of their types, which refuse them in many ways
-    except (cbor2.CBORDecodeError, ArithmeticError, LookupError, MemoryError, TypeError) as error:
+    except _NOT_CBOR as error:
         raise ValueError(f"not valid CBOR: {error}") from error
 
 
@@ -279,21 +270,30 @@ def _explain_format(answer: Any) -> str:
     return f"the answer is not in the requested format: {text}"
 
 
-def _create_signer(access: Access) -> Sign | None:
-    if access.aws_region is None:
-        return None
-    sigv4.check_service(access.aws_service)
-    return sigv4.Signer(access.aws_region, access.aws_service)
+def _build_error(error: Exception, timeout: float) -> RequestError:
+    """Return the failure of a connection that broke, or was silent for `timeout` seconds."""
+    causes = list(_iterate_causes(error))
+    why = getattr(causes[-1], "strerror", None) or str(causes[-1])
+    if isinstance(error, ReadTimeoutError) or isinstance(causes[-1], TimeoutError):
+        why = f"it was silent for {timeout:g} s (HYBRID_SEARCH_TIMEOUT)"
+    is_untrusted = any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
+    return RequestError(0, why, is_untrusted=is_untrusted)
+
+
+def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield `error` and what caused it, outermost first.
+
+    The libraries wrap an exception as a cause, or among the arguments. An exception that was merely
+    being handled when they were called has nothing to do with it.
+    """
+    while error is not None:
+        yield error
+        inner = [argument for argument in error.args if isinstance(argument, BaseException)]
+        error = inner[0] if inner else error.__cause__
 
 
 def _create_ssl_context(access: Access) -> ssl.SSLContext:
-    """Return a context that trusts the CA bundle and nothing else.
-
-    Without a bundle it trusts the certificates of the system and of certifi.
-
-    Raises:
-        UsageError: If the bundle is not a file of certificates.
-    """
+    """Return a context that trusts the CA bundle; without one what the system and certifi trust."""
     try:
         context = ssl.create_default_context(cafile=access.ca)
     except (OSError, ssl.SSLError) as error:

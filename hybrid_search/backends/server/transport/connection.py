@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
@@ -17,10 +16,9 @@ from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.bulk import (
     BUSY,
-    Body,
+    Action,
     Outcome,
-    build_outcome,
-    pair_items,
+    read_outcomes,
     split_actions,
 )
 from hybrid_search.backends.server.transport.client import (
@@ -42,14 +40,12 @@ from hybrid_search.backends.server.transport.errors import (
 from hybrid_search.backends.server.transport.shape import (
     ANYTHING,
     CONTAINER,
+    HELLO,
     ShapeError,
     read_items,
 )
 from hybrid_search.credentials import Access
-from hybrid_search.errors import AccessError, ServerError, UsageError
-
-REMEDY = "What it took is safe: see to the server, and run the same command again"
-"""Ends the error for a server that a writer has waited for."""
+from hybrid_search.errors import AccessError, ServerError
 
 _log = logging.getLogger(__name__)
 
@@ -58,19 +54,9 @@ def connect(address: Address, access: Access) -> Server:
     """Return a connection to the server at `address`.
 
     Nothing is sent before the first request, not even to ask for the engine.
-
-    Raises:
-        UsageError: If requests would be signed for AWS, and the engine takes no signatures.
     """
     access = access.with_username(address.username)
     warn(address, access)
-    if access.aws_region is not None and address.engine is not None:
-        dialect = find_dialect(address.engine)
-        if not dialect.takes_aws_signatures:
-            raise UsageError(
-                "HYBRID_SEARCH_AWS_REGION is for Amazon OpenSearch Service: "
-                f"{dialect.title} takes a password, an API key or a token"
-            )
     return Server(address, access)
 
 
@@ -82,8 +68,7 @@ class Server:
 
     def __init__(self, address: Address, access: Access) -> None:
         self._client = Client(address, access)
-        self._address = address
-        self._access = access
+        self._address, self._access = address, access
         self._policy = retry.REQUEST
         self._lock = threading.Lock()
         self._identity: tuple[str, Version] | None = None
@@ -102,18 +87,8 @@ class Server:
         server will not do) is raised at once. While a request waits, the stages of the ingest wait
         with it, so no document is refused because the server was down.
         """
-        policy = retry.REQUEST
-        if seconds:
-            policy = replace(policy, tries=None, total=seconds)
-        outage = retry.OutageLog(str(self), policy.total)
-        return self.with_policy(
-            replace(
-                policy,
-                on_wait=outage.report_wait,
-                on_answer=outage.report_answer,
-                remedy=REMEDY,
-            )
-        )
+        policy = replace(retry.REQUEST, outage=retry.OutageLog(str(self)))
+        return self.with_policy(replace(policy, tries=None, total=seconds) if seconds else policy)
 
     @property
     def engine(self) -> str:
@@ -128,7 +103,7 @@ class Server:
             ServerError: If it is too old, or another engine than the URL names.
         """
         engine, version = self._identify()
-        found = f"{self._address} is {engine} {format_version(version)}"
+        found = f"{self} is {engine} {format_version(version)}"
         if engine != self.engine:
             raise ServerError(f"{found}, but the URL says {self.engine}: begin it with {engine}+")
         if why := find_dialect(engine).explain_unsupported(version):
@@ -140,9 +115,9 @@ class Server:
         method: str,
         path: str,
         *,
-        params: Body | None = None,
+        params: Mapping[str, Any] | None = None,
         body: Any = None,
-        lines: Iterable[Body] | None = None,
+        lines: Iterable[Mapping[str, Any]] | None = None,
         binary: bool = False,
         read: Callable[[Any], Any] | None = None,
     ) -> Any:
@@ -163,93 +138,20 @@ class Server:
         Raises ServerError if it failed, with the HTTP status, and AccessError if the server answers
         with 401 or 403.
         """
-        if self._address.engine is None:
+        if self._address.engine is None and path != "/":  # a server is asked who it is by "/"
             self._identify()
-        target = path + build_query_string(params or {})
-        content = encode_json(body)
+        target = path + _build_query_string(params or {})
+        content, content_type = encode_json(body), JSON
         if lines is not None:
             content = b"".join(encode_json(line) + b"\n" for line in lines)
-        content_type = JSON if lines is None else LINES
-        read = read or (ANYTHING.read if method == "HEAD" else CONTAINER.read)
-        return self._send(
-            method, path, target, content or None, content_type, CBOR if binary else JSON, read
-        )
-
-    def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
-        """Yield the outcome of each action, which is sent once.
-
-        Actions are those of opensearch-py's bulk helper: ``_op_type``, ``_index``, ``_id`` and
-        ``_source``, which is an object or its JSON. Each request is bounded in count and bytes. A
-        transient failure is never raised: it is an outcome with one of `TRANSIENT_STATUSES`.
-
-        Raises AccessError if the login is refused, because then nothing that follows would be
-        accepted.
-        """
-        for chunk in split_actions(actions):
-            yield from self._send_chunk(chunk)
-
-    def send_all(self, actions: Iterable[Body]) -> Iterator[Outcome]:
-        """Yield the final outcome of each action, in the order in which they become known.
-
-        Only actions that failed with a transient error are sent again. Every action names its
-        ``_id``, so an action that was accepted although its answer was lost does no harm by being
-        sent twice.
-
-        Raises ServerError if the server accepted nothing in all that time. Actions without an
-        outcome are missing; the same command sends them again.
-        """
-        attempts = retry.Attempts(self._policy)
-        while True:
-            transient: list[Outcome] = []
-            for outcome in self.bulk(actions):
-                if outcome.is_transient:
-                    transient.append(outcome)
-                else:
-                    attempts.note_progress()
-                    yield outcome
-            if not transient:
-                self._policy.on_answer()
-                return
-            reason = transient[0].reason or str(transient[0].status)
-            message = f"{self} did not accept {len(transient)} passages: {reason}"
-            pause = max(outcome.retry_after for outcome in transient)
-            if not attempts.wait(ServerError(message, transient[0].status, pause)):
-                raise self._build_timeout(transient, reason)
-            actions = [outcome.action for outcome in transient]
-
-    def close(self) -> None:
-        """Close the sockets; the next request opens others."""
-        self._client.close()
-
-    def __str__(self) -> str:
-        return str(self._address)
-
-    def __repr__(self) -> str:
-        return f"Server({str(self._address)!r}, {self._access.identity})"
-
-    def _identify(self) -> tuple[str, Version]:
-        """Return engine and version of the server, which is asked once."""
-        with self._lock:
-            if self._identity is None:
-                hello = self._send("GET", "/", "/", None, JSON, JSON, ANYTHING.read)
-                self._identity = parse_hello(hello, self._address)
-            return self._identity
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        target: str,
-        content: bytes | None,
-        content_type: str,
-        accept: str,
-        read: Callable[[Any], Any],
-    ) -> Any:
-        """Return what `read` makes of the answer; `target` is the path with its parameters."""
+            content_type = LINES
+        accept = CBOR if binary else JSON
+        read_answer = read or (ANYTHING.read if method == "HEAD" else CONTAINER.read)
 
         def send_once() -> Any:
             try:
-                return read(self._client.send(method, target, content, content_type, accept))
+                answer = self._client.send(method, target, content or None, content_type, accept)
+                return read_answer(answer)
             except RequestError as failure:
                 raise self._translate(failure, f"{method} {path}") from failure
             except (ShapeError, RecursionError) as error:
@@ -257,14 +159,23 @@ class Server:
 
         return retry.attempt(send_once, self._policy)
 
-    def _send_chunk(self, chunk: list[tuple[Body, bytes]]) -> Iterator[Outcome]:
-        """Yield the outcomes of the actions of one request."""
-        actions = [action for action, _ in chunk]
-        content = b"".join(lines for _, lines in chunk)
+    def bulk(self, actions: Iterable[Action]) -> Iterator[Outcome]:
+        """Yield the outcome of each action, which is sent once.
+
+        Each request is bounded in count and bytes. A transient failure is never raised: it is an
+        outcome with one of `TRANSIENT_STATUSES`.
+
+        Raises AccessError if the login is refused, because then nothing that follows would be
+        accepted.
+        """
+        for chunk in split_actions(actions):
+            yield from self._send_chunk(chunk)
+
+    def _send_chunk(self, actions: list[Action]) -> Iterator[Outcome]:
+        content = b"".join(action.encode() for action in actions)
         try:
             items = read_items(self._client.send("POST", "/_bulk", content, LINES, JSON))
-            for action, item in pair_items(actions, items):
-                yield build_outcome(action, item)
+            yield from read_outcomes(actions, items)
         except (ShapeError, RecursionError) as error:
             raise build_shape_error(error, self._address, "POST /_bulk") from error
         except RequestError as failure:
@@ -276,44 +187,80 @@ class Server:
             for action in actions:
                 yield Outcome(action, status, str(lost), lost.retry_after or 0.0, kind)
 
-    def _build_timeout(self, transient: list[Outcome], reason: str) -> ServerError:
-        first_id = transient[0].action.get("_id")
-        return ServerError(
-            f"{self} did not accept {len(transient)} passages within {self._policy.total:.0f} s "
-            f"(the first is {first_id!r}): {reason}. {REMEDY}",
-            transient[0].status,
-        )
+    def send_all(self, actions: Iterable[Action]) -> Iterator[Outcome]:
+        """Yield the final outcome of each action, in the order in which they become known.
+
+        Only actions that failed with a transient error are sent again. One that was accepted
+        although its answer was lost does no harm by being sent twice.
+
+        Raises:
+            ServerError: If the server accepted nothing in all that time. Actions without an outcome
+                are missing; the same command sends them again.
+        """
+        attempts = retry.Attempts(self._policy)
+        while True:
+            transient: list[Outcome] = []
+            for outcome in self.bulk(actions):
+                if outcome.is_transient:
+                    transient.append(outcome)
+                else:
+                    attempts.note_progress()
+                    yield outcome
+            if not transient:
+                attempts.finish()
+                return
+            first = transient[0]
+            why, refused = first.reason or str(first.status), f"{self} did not accept"
+            message = f"{refused} {len(transient)} passages: {why}"
+            pause = max(outcome.retry_after for outcome in transient)
+            if not attempts.wait(ServerError(message, first.status, pause)):
+                raise ServerError(
+                    f"{refused} {len(transient)} passages within {self._policy.total:.0f} s "
+                    f"(the first is {first.action.id!r}): {why}. {retry.REMEDY}",
+                    first.status,
+                )
+            actions = [outcome.action for outcome in transient]
+
+    def close(self) -> None:
+        """Close the sockets; the next request opens others."""
+        self._client.close()
+
+    def __str__(self) -> str:
+        return str(self._address)
+
+    def __repr__(self) -> str:
+        return f"Server({str(self)!r}, {self._access.identity})"
+
+    def _identify(self) -> tuple[str, Version]:
+        """Return engine and version of the server, which is asked once.
+
+        Raises:
+            ServerError: If it is neither OpenSearch nor Elasticsearch.
+        """
+        with self._lock:
+            if self._identity is None:
+                hello = self.request("GET", "/", read=ANYTHING.read)
+                try:
+                    version = HELLO.read(hello)["version"]
+                except ShapeError as error:
+                    raise ServerError(
+                        f"{self} is neither OpenSearch nor Elasticsearch: GET / answered "
+                        f"{reason(hello)}"
+                    ) from error
+                major, minor, patch = map(int, version["number"].groups())
+                self._identity = recognise(version.get("distribution")).name, (major, minor, patch)
+            return self._identity
 
     def _translate(self, failure: RequestError, request: str) -> ServerError:
         return translate_failure(failure, self._address, self._access, request)
 
 
-def parse_hello(hello: Any, address: Address) -> tuple[str, Version]:
-    """Return engine and version from the answer of the server at `address` to ``GET /``.
-
-    Raises:
-        ServerError: If it is neither OpenSearch nor Elasticsearch.
-    """
-    version = hello.get("version") if isinstance(hello, Mapping) else None
-    number = (
-        re.match(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", str(version.get("number")))
-        if isinstance(version, Mapping)
-        else None
-    )
-    if not isinstance(version, Mapping) or number is None:
-        raise ServerError(
-            f"{address} is neither OpenSearch nor Elasticsearch: GET / answered {reason(hello)}"
-        )
-    dialect = recognise(version.get("distribution"))
-    return dialect.name, (int(number[1]), int(number[2]), int(number[3]))
-
-
-def build_query_string(params: Body) -> str:
-    """Return the query part of a URL with its question mark, empty without parameters.
-
-    Booleans are written as servers write them, lists with commas; None is left out.
-    """
-    values = {name: _format_value(value) for name, value in params.items() if value is not None}
+def _build_query_string(params: Mapping[str, Any]) -> str:
+    """Return the query part of a URL with its question mark, empty without parameters."""
+    values = {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in params.items()
+    }
     return f"?{urlencode(values, quote_via=quote)}" if values else ""
 
 
@@ -330,9 +277,3 @@ def warn(address: Address, access: Access) -> None:
             "and can read all that is sent",
             address,
         )
-
-
-def _format_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -6,14 +6,11 @@ A message says who refused what, why, and the remedy.
 from __future__ import annotations
 
 import re
-import ssl
 from collections.abc import Iterator, Mapping
-from email.utils import parsedate_to_datetime
-from time import time
 from typing import Any
 
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.credentials import MEGABYTE, Access
+from hybrid_search.credentials import Access
 from hybrid_search.errors import AccessError, ServerError
 
 MAX_REASON_LENGTH = 400
@@ -21,11 +18,14 @@ MAX_REASON_LENGTH = 400
 documents.
 """
 
+MOST_CAUSES = 5
+"""The most causes of an error in a message, each that of the one before."""
+
 _KIND = re.compile(r"[a-z_]{1,100}")
 _QUOTED_SOURCE = re.compile(r"\bsource\[.*", re.DOTALL)
 """The document in the description of a request, as in ``index {[calls][a], source[{...}]}``."""
 UNUSABLE = 200
-"""The status of an answer that came, but cannot be used: another try would bring the same."""
+"""The status of an answer that came, but is too large or cannot be used: the next would be, too."""
 
 LOGIN = {
     "user": "HYBRID_SEARCH_USERNAME and HYBRID_SEARCH_PASSWORD (or HYBRID_SEARCH_PASSWORD_FILE)",
@@ -44,36 +44,20 @@ class RequestError(Exception):
     """The failure of one try.
 
     `status` is 0 if there was no answer that could be read; `data` is the body of the answer, or
-    the reason why there is none.
+    the reason why there is none. The certificate of the server may not be trusted.
     """
 
     def __init__(
-        self, status: int, data: Any, retry_after: str | None = None, untrusted: bool = False
+        self,
+        status: int,
+        data: Any,
+        retry_after: float | None = None,
+        *,
+        is_untrusted: bool = False,
     ) -> None:
         super().__init__(status)
-        self.status = status
-        self.data = data
-        self.retry_after = retry_after
-        self.untrusted = untrusted
-
-
-class TooLargeError(RequestError):
-    """An answer has more bytes than `size`; it was not read to its end."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__(UNUSABLE, f"more than {size / MEGABYTE:g} MB")
-
-
-def build_request_error(error: BaseException, timeout: float, is_timeout: bool) -> RequestError:
-    """Return the failure of a connection that broke, or was silent for `timeout` seconds."""
-    causes = list(_iterate_causes(error))
-    if isinstance(causes[-1], TooLargeError):
-        return causes[-1]
-    why = getattr(causes[-1], "strerror", None) or str(causes[-1])
-    if is_timeout or isinstance(causes[-1], TimeoutError):
-        why = f"it was silent for {timeout:g} s (HYBRID_SEARCH_TIMEOUT)"
-    untrusted = any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
-    return RequestError(0, why, untrusted=untrusted)
+        self.status, self.data = status, data
+        self.retry_after, self.is_untrusted = retry_after, is_untrusted
 
 
 def translate_failure(
@@ -81,7 +65,7 @@ def translate_failure(
 ) -> ServerError:
     """Return the error for a failure of `request` (as in ``GET /calls``)."""
     why = access.scrub(reason(failure.data))
-    if failure.untrusted:
+    if failure.is_untrusted:
         return AccessError(
             f"the certificate of {address} is not trusted: {why}. "
             "HYBRID_SEARCH_CA may name a file with the certificate of its authority",
@@ -98,7 +82,7 @@ def translate_failure(
             "The documentation lists the privileges needed, under Servers",
             403,
         )
-    if isinstance(failure, TooLargeError):
+    if failure.status == UNUSABLE:
         return ServerError(
             f"{address} answered {request} with {why}: ask for less, or raise "
             "HYBRID_SEARCH_ANSWER_MEGABYTES",
@@ -111,7 +95,7 @@ def translate_failure(
     return ServerError(
         f"{address} answered {request} with {failure.status}: {why}",
         failure.status,
-        parse_retry_after(failure.retry_after),
+        failure.retry_after,
     )
 
 
@@ -127,8 +111,7 @@ def build_shape_error(error: Exception, address: Address, request: str) -> Serve
 
 def is_blocked(data: Any) -> bool:
     """Return whether the index refuses everybody, as on a full disk, and not this login."""
-    error = data.get("error") if isinstance(data, Mapping) else None
-    return isinstance(error, Mapping) and "block" in str(error.get("type"))
+    return "block" in error_kind(data)
 
 
 def error_kind(data: Any) -> str:
@@ -151,21 +134,6 @@ def reason(data: Any) -> str:
     return words if len(words) <= MAX_REASON_LENGTH else f"{words[:MAX_REASON_LENGTH]}..."
 
 
-def parse_retry_after(retry_after: str | None) -> float | None:
-    """Return the seconds that a Retry-After header asks to wait, None if it is not valid.
-
-    It holds a number of seconds, or a date.
-    """
-    if not retry_after:
-        return None
-    if retry_after.strip().isdecimal():
-        return float(retry_after)
-    try:
-        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time())
-    except ValueError:
-        return None
-
-
 def _iterate_reasons(data: Any) -> Iterator[str]:
     """Yield type and reason of an error, then those of its root causes and causes.
 
@@ -178,15 +146,14 @@ def _iterate_reasons(data: Any) -> Iterator[str]:
     if not isinstance(error, Mapping):
         yield str(error)
         return
-    yield _format_error(error)
-    root_causes = error.get("root_cause")
-    for root in root_causes if isinstance(root_causes, list) else ():
-        if isinstance(root, Mapping):
-            yield _format_error(root)
-    cause, depth = error.get("caused_by"), 0
-    while isinstance(cause, Mapping) and depth < 5:
-        yield _format_error(cause)
-        cause, depth = cause.get("caused_by"), depth + 1
+    root_causes, cause = error.get("root_cause"), error.get("caused_by")
+    parts = [error, *(root_causes if isinstance(root_causes, list) else ())]
+    for _ in range(MOST_CAUSES):
+        parts.append(cause)
+        cause = cause.get("caused_by") if isinstance(cause, Mapping) else None
+    for part in parts:
+        if isinstance(part, Mapping):
+            yield ": ".join(str(part[key]) for key in ("type", "reason") if part.get(key))
 
 
 def _protocol_hint(why: str, address: Address) -> str:
@@ -194,19 +161,3 @@ def _protocol_hint(why: str, address: Address) -> str:
     if address.is_secure:
         return " (the server may speak http, not https)" if "WRONG_VERSION_NUMBER" in why else ""
     return " (the server may want https)" if "closed connection without response" in why else ""
-
-
-def _format_error(error: Mapping[str, Any]) -> str:
-    return ": ".join(str(error[key]) for key in ("type", "reason") if error.get(key))
-
-
-def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield `error` and what caused it, outermost first.
-
-    The libraries wrap an exception as a cause, or among the arguments. An exception that was merely
-    being handled when they were called has nothing to do with it.
-    """
-    while error is not None:
-        yield error
-        inner = [argument for argument in error.args if isinstance(argument, BaseException)]
-        error = inner[0] if inner else error.__cause__

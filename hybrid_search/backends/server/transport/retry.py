@@ -9,7 +9,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,54 +26,31 @@ TRANSIENT_STATUSES = (0, 408, 429, 502, 503, 504)
 The connection was lost (0), or the server is busy, starting, or behind a gateway that lost it.
 """
 
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A pause that is about to begin.
-
-    `tries` counts the tries so far. `spent` and `pause` are seconds: since the server last accepted
-    something, and until the next try.
-    """
-
-    error: ServerError
-    tries: int
-    spent: float
-    pause: float
-
-
 QUIET_SECONDS = 3.0
 """Seconds of waiting that are not logged: a server that is busy for a moment is no news."""
 
 SLOW_TRY = 2.0
 """Seconds of a first try after which a warning is logged."""
 
-
-def log_wait(wait: Wait) -> None:
-    """Log why a request is sent again: the first time as a warning.
-
-    A connection that fails at once is no warning. If nothing listens there, the final error says so
-    a few seconds later, and two errors would look like two faults.
-    """
-    is_quick = not wait.error.status and wait.spent < SLOW_TRY
-    level = logging.WARNING if wait.tries == 1 and not is_quick else logging.INFO
-    _log.log(level, "%s; trying again", wait.error)
+REMEDY = "What it took is safe: see to the server, and run the same command again"
+"""Ends the error for a server that a writer has waited for."""
 
 
 class OutageLog:
     """Logs when waiting for a server begins and ends, once for all threads that wait for it."""
 
-    def __init__(self, server: str, seconds: float) -> None:
-        self._server, self._seconds = server, seconds
+    def __init__(self, server: str) -> None:
+        self._server = server
         self._lock = threading.Lock()
         self._away_since: float | None = None
         """When the outage began that the log has reported; None without one."""
 
-    def report_wait(self, wait: Wait) -> None:
+    def report_wait(self, error: ServerError, spent: float, pause: float, total: float) -> None:
         """Log that the server is waited for, unless that is known or was only a moment."""
         with self._lock:
-            if self._away_since is None and wait.spent + wait.pause > QUIET_SECONDS:
-                self._away_since = time.monotonic() - wait.spent
-                _log.warning("%s; waiting for it, up to %.0f s", wait.error, self._seconds)
+            if self._away_since is None and spent + pause > QUIET_SECONDS:
+                self._away_since = time.monotonic() - spent
+                _log.warning("%s; waiting for it, up to %.0f s", error, total)
 
     def report_answer(self) -> None:
         """Log that the server answers again, if an outage was reported."""
@@ -86,32 +63,26 @@ class OutageLog:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and for how long a request is tried, and who is told about it.
+    """How often and for how long a request is tried.
 
     `tries` limits the tries (None: only the time is limited), `total` the seconds in which the
     server accepts nothing. `first` and `longest` are the upper limits, in seconds, of the first
-    pause and of any pause. `on_wait` is called before each pause, `on_answer` when the server has
-    answered. `remedy` ends the message of the final error.
+    pause and of any pause. A writer that waits for its server has an `outage` to log that.
     """
 
     tries: int | None = 6
     total: float = 60.0
     first: float = 0.5
     longest: float = 20.0
-    on_wait: Callable[[Wait], None] = log_wait
-    on_answer: Callable[[], None] = lambda: None
-    remedy: str = ""
+    outage: OutageLog | None = None
 
-    def pauses(self) -> Iterator[float]:
-        """Yield the seconds before each further try.
+    def draw_pause(self, number: int) -> float:
+        """Return the seconds before a further try, whose `number` counts from 0.
 
-        The n-th, counted from 0, is drawn from 0 to ``first * 2**n``, but at most to `longest`.
+        They are drawn from 0 to ``first * 2**number``, but at most to `longest`.
         """
-        number = 0
-        while self.tries is None or number < self.tries - 1:
-            limit = min(self.longest, self.first * 2.0 ** min(number, 60))
-            yield random.uniform(0, limit)  # noqa: S311 # jitter, no secret
-            number += 1
+        limit = min(self.longest, self.first * 2.0 ** min(number, 60))
+        return random.uniform(0, limit)  # noqa: S311 # jitter, no secret
 
 
 REQUEST = RetryPolicy()
@@ -122,9 +93,8 @@ class Attempts:
     """The tries of one operation under a policy."""
 
     def __init__(self, policy: RetryPolicy) -> None:
-        self.policy = policy
+        self._policy = policy
         self._tries = 0
-        self._pauses = policy.pauses()
         self._accepted_at = time.monotonic()
 
     def note_progress(self) -> None:
@@ -138,15 +108,33 @@ class Attempts:
         if pause is None:
             return False
         tracing.counts["retries"] += 1
-        self.policy.on_wait(Wait(error, self._tries, self._spent, pause))
+        if self._policy.outage:
+            self._policy.outage.report_wait(error, self._spent, pause, self._policy.total)
+        else:
+            self._log_wait(error)
         time.sleep(pause)
         return True
 
+    def _log_wait(self, error: ServerError) -> None:
+        """Log why a request is sent again: the first time as a warning.
+
+        A connection that fails at once is no warning. If nothing listens there, the final error
+        says so a few seconds later, and two errors would look like two faults.
+        """
+        is_quick = not error.status and self._spent < SLOW_TRY
+        level = logging.WARNING if self._tries == 1 and not is_quick else logging.INFO
+        _log.log(level, "%s; trying again", error)
+
+    def finish(self) -> None:
+        """Note that the server has answered."""
+        if self._policy.outage:
+            self._policy.outage.report_answer()
+
     def build_final_error(self, error: ServerError) -> ServerError:
         """Return `error`, the last one, with how long or how often the operation was tried."""
-        if self.policy.remedy and _is_transient(error):
-            message = f"{error}; tried for {self._spent:.0f} s. {self.policy.remedy}"
-        elif not self.policy.remedy and self._tries > 1:
+        if self._policy.outage and _is_transient(error):
+            message = f"{error}; tried for {self._spent:.0f} s. {REMEDY}"
+        elif not self._policy.outage and self._tries > 1:
             message = f"{error} (after {self._tries} tries in {self._spent:.0f} s)"
             if not error.status:
                 message += ". Is this the right URL, and does the server run?"
@@ -160,10 +148,10 @@ class Attempts:
 
     def _next_pause(self, retry_after: float) -> float | None:
         """Return the next pause, at least `retry_after` seconds; None if that is too late."""
-        pause, remaining = next(self._pauses, None), self.policy.total - self._spent
-        if pause is None or remaining <= 0 or retry_after > remaining:
+        remaining = self._policy.total - self._spent
+        if self._tries == self._policy.tries or remaining <= 0 or retry_after > remaining:
             return None
-        return min(max(pause, retry_after), remaining)
+        return min(max(self._policy.draw_pause(self._tries - 1), retry_after), remaining)
 
 
 def _is_transient(error: ServerError) -> bool:
@@ -172,13 +160,6 @@ def _is_transient(error: ServerError) -> bool:
 
 def attempt(operation: Callable[[], T], policy: RetryPolicy) -> T:
     """Return the result of `operation`, tried again while it fails with a transient error.
-
-    Args:
-        operation: Sends one request; raises ServerError if that failed.
-        policy: The limits.
-
-    Returns:
-        The result of the first try that succeeds.
 
     Raises ServerError if the error is not transient, or the limits of the policy are reached.
     """
@@ -190,5 +171,5 @@ def attempt(operation: Callable[[], T], policy: RetryPolicy) -> T:
             if not attempts.wait(error):
                 raise attempts.build_final_error(error) from error.__cause__
         else:
-            attempts.policy.on_answer()
+            attempts.finish()
             return result

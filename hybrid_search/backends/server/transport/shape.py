@@ -6,10 +6,11 @@ too. Code that reads a checked answer needs no further checks.
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Annotated, Any, Generic, NotRequired, TypeVar
 
-from pydantic import ConfigDict, Field, StrictInt, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, StrictInt, TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # pydantic reads that of the library from 3.12 on
 
 from hybrid_search.errors import put_plainly
@@ -21,6 +22,9 @@ Named: Any = dict
 Some: Any = Annotated
 """These take types that are made by `make_object`, which a type checker does not see."""
 
+MAX_STEPS = 8
+"""The longest place that a message names, in steps: an answer may be nested thousands deep."""
+
 
 class ShapeError(ValueError):
     """An answer has another shape; the message names the first place that differs."""
@@ -29,8 +33,7 @@ class ShapeError(ValueError):
 class Shape(Generic[T]):
     """The shape of the answers to one kind of request.
 
-    Args:
-        kind: A type whose parts are types too: one of `make_object`, a list, a dict.
+    Its `kind` is a type whose parts are types too: one of `make_object`, a list, a dict.
     """
 
     def __init__(self, kind: Any) -> None:
@@ -41,15 +44,14 @@ class Shape(Generic[T]):
         return TypeAdapter(self._kind)
 
     def read(self, answer: Any) -> T:
-        """Return `answer` as its type.
-
-        Raises:
-            ShapeError: If it has another shape.
-        """
+        """Return `answer` as its type; raise ShapeError if it has another shape."""
         try:
             return self._adapter.validate_python(answer)
         except ValidationError as error:
-            raise ShapeError(_describe(error)) from None  # the cause would quote documents
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            place = ".".join(map(str, first["loc"][:MAX_STEPS])) or "the answer"
+            # the cause would quote documents
+            raise ShapeError(f"{place} {put_plainly(first['msg'])}") from None
 
 
 def make_object(*, keeps_others: bool = False, **parts: Any) -> Any:
@@ -61,20 +63,25 @@ def make_object(*, keeps_others: bool = False, **parts: Any) -> Any:
     return kind
 
 
-def _describe(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = ".".join(map(str, first["loc"][:MAX_STEPS])) or "the answer"
-    return f"{place} {put_plainly(first['msg'])}"
-
-
-MAX_STEPS = 8
-"""The longest place that a message names, in steps: an answer may be nested thousands deep."""
-
 ANYTHING: Shape[Any] = Shape(Any)
 CONTAINER: Shape[Any] = Shape(dict[str, Any] | list[Any])
 """A JSON object or list."""
 OBJECT: Shape[dict[str, Any]] = Shape(dict[str, Any])
 """Any JSON object."""
+
+
+def _parse_version(number: str) -> re.Match[str]:
+    match = re.match(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", number)
+    if match is None:
+        raise ValueError("must have three numbers")
+    return match
+
+
+_VERSION = make_object(
+    number=Some[str, AfterValidator(_parse_version)], distribution=NotRequired[Any]
+)
+HELLO = Shape[dict[str, Any]](make_object(version=_VERSION))
+"""What ``GET /`` answers, its version taken apart."""
 
 _Item = make_object(keeps_others=True, status=NotRequired[StrictInt], _id=NotRequired[str | None])
 _BULK = Shape[dict[str, Any]](

@@ -1,17 +1,16 @@
 """Signs requests for Amazon OpenSearch Service (Signature Version 4).
 
 The credentials are found as AWS tools find them. No other module imports botocore.
-
-opensearch-py's own signer rewrites the query before it signs it: with a blank in it, the signed
-query differs from the one that is sent.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from importlib.util import find_spec
 from typing import Any
 
+from hybrid_search.credentials import Access
 from hybrid_search.errors import MissingExtraError, UsageError
 from hybrid_search.system import install_command
 
@@ -47,27 +46,28 @@ class Signer:
         return dict(request.headers.items())
 
 
-def check_service(service: str) -> None:
-    """Check that requests can be signed for `service`.
+def create_signer(access: Access) -> Signer | None:
+    """Return what signs requests with this access; None if AWS has nothing to do with it.
 
     Raises:
-        UsageError: If it cannot hold an index of this project.
+        UsageError: If its service cannot hold an index of this project.
         MissingExtraError: If botocore is not installed.
     """
-    if service == "aoss":
+    if access.aws_region is None:
+        return None
+    if access.aws_service == "aoss":
         raise UsageError(
             "HYBRID_SEARCH_AWS_SERVICE is 'aoss': Amazon OpenSearch Serverless takes no document "
             "ids from its clients and has no refresh, which replacing a document needs. "
             "Use a managed domain (es)"
         )
-    if service != "es":
-        raise UsageError(f"HYBRID_SEARCH_AWS_SERVICE is {service!r}: it must be es")
-    try:
-        import botocore  # noqa: F401
-    except ModuleNotFoundError as error:
+    if access.aws_service != "es":
+        raise UsageError(f"HYBRID_SEARCH_AWS_SERVICE is {access.aws_service!r}: it must be es")
+    if find_spec("botocore") is None:
         raise MissingExtraError(
             f"signing requests for AWS needs botocore: {install_command('aws')}"
-        ) from error
+        )
+    return Signer(access.aws_region, access.aws_service)
 
 
 def _find_credentials() -> Any:
