@@ -68,10 +68,10 @@ class IndexOptions:
             "none" if self.quantization is None else self.quantization,
             QUANTIZATIONS,
         )
-        for name in BOUNDS:
+        for name, (low, high) in BOUNDS.items():
             value = getattr(self, name)
-            if value is not None:
-                _check_range(name, value)
+            if value is not None and not low <= value <= high:
+                raise UsageError(f"{name} is {value}: use {low} to {high}")
 
     @classmethod
     def parse(cls, parameters: Mapping[str, str]) -> Self:
@@ -105,12 +105,6 @@ class IndexOptions:
 def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise UsageError(f"{name} is {value!r}: use {', '.join(allowed[:-1])} or {allowed[-1]}")
-
-
-def _check_range(name: str, value: int) -> None:
-    low, high = BOUNDS[name]
-    if not low <= value <= high:
-        raise UsageError(f"{name} is {value}: use {low} to {high}")
 
 
 def _parse_integer(name: str, value: str) -> int:

@@ -20,7 +20,7 @@ from typing import Any
 from hybrid_search.backends.base import T
 from hybrid_search.backends.server import aliases
 from hybrid_search.backends.server.transport.connection import Server
-from hybrid_search.backends.settings_digest import parse_settings_digest, settings_digest
+from hybrid_search.backends.settings_digest import settings_digest
 from hybrid_search.backends.types import Head
 from hybrid_search.errors import (
     HybridSearchError,
@@ -164,7 +164,7 @@ def _is_from(entry: _Entry, hits: Sequence[Mapping[str, Any]]) -> bool:
 
 def _digest(hit: Mapping[str, Any]) -> str:
     (source_hash,) = hit.get("fields", {}).get("source_hash", [""])
-    return parse_settings_digest(source_hash)
+    return str(source_hash).partition(".")[2]
 
 
 def _may_be_outdated(error: HybridSearchError) -> bool:
