@@ -81,11 +81,7 @@ class _Index:
         return {
             key: passage
             for key, passage in self.passages().items()
-            if passage.entry.is_said_by(request.speakers)
-            and all(
-                matches_condition(condition, key[0], passage.entry.document.metadata)
-                for condition in request.conditions
-            )
+            if _is_allowed(passage.entry, request)
         }
 
 
@@ -326,9 +322,16 @@ def _score_words(memory_index: _Index, request: Request) -> dict[_Key, float]:
             terms = passages[key].terms
             norm = K1 * (1 - B + B * round_length(terms.total()) / average)
             scores[key] += idf * terms[term] / (terms[term] + norm)
-
     allowed = memory_index.allowed_passages(request)
     return {key: score for key, score in scores.items() if key in allowed}
+
+
+def _is_allowed(entry: Entry, request: Request) -> bool:
+    document = entry.document
+    return entry.is_said_by(request.speakers) and all(
+        matches_condition(condition, document.id, document.metadata)
+        for condition in request.conditions
+    )
 
 
 def round_length(length: int) -> int:
