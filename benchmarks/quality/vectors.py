@@ -9,10 +9,10 @@ from typing import Self
 import numpy as np
 
 from hybrid_search.encoder import Encoder, EncoderInfo
-from hybrid_search.encoder.base import CodebookLoader, PriorLoader
+from hybrid_search.encoder.base import codebook, span_prior
 from hybrid_search.search.types import PassageSpans
-from hybrid_search.text import codebook, spans, word_vectors
-from hybrid_search.text.codebook import plain
+from hybrid_search.text import codebook as codebooks
+from hybrid_search.text import spans, word_vectors
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.spans import Index
 from hybrid_search.text.types import Codebook, Encoding, Floats, Ints, WordCodes
@@ -36,16 +36,11 @@ class MeteredEncoder:
 
     def load_prior(self, dimension: int) -> SpanPrior | None:
         """Return the prior of the wrapped encoder, if it has one."""
-        return self.encoder.load_prior(dimension) if isinstance(self.encoder, PriorLoader) else None
+        return span_prior(self.encoder, dimension)
 
     def load_codebook(self, dimension: int) -> Codebook:
         """Return the codebook of the wrapped encoder."""
-        holder = self.encoder
-        return (
-            holder.load_codebook(dimension)
-            if isinstance(holder, CodebookLoader)
-            else plain(dimension)
-        )
+        return codebook(self.encoder, dimension)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """See `Encoder.encode`."""
@@ -146,7 +141,7 @@ def cosines_with_many(queries: Floats, codes: WordCodes) -> Floats:
 
     `queries` are float32 ``[queries, dimension]``.
     """
-    products = word_vectors.decode_turned(codes) @ codebook.turn(queries).T
+    products = word_vectors.decode_turned(codes) @ codebooks.turn(queries).T
     sums = spans.running_sums(products)
     first, last = spans.bounds(codes.counts)
     found: Floats = sums[codes.rows[last] + 1] - sums[codes.rows[first]]

@@ -3,16 +3,15 @@
 Read `base` first: it is the contract, `Backend` and its `Writer`. `types` holds what they exchange:
 `IndexSpec`, `Request`, `FoundPassages`, `StoredPassage`, `PassageContent`. Then `memory`, the
 reference; `embedded/`, tantivy and files of codes; `server/`, OpenSearch and Elasticsearch. All of
-them share `index_names`, `turn_layout` and `codes_fault`; servers also use `index_options`.
+them share `index_names` and `turn_layout`; servers also use `index_options`.
 
-A new backend is a module or package here, implements `Backend`, gets a line in `BACKENDS` below,
+A new backend is a module or package here, implements `Backend`, is opened by `open_backend` below,
 and is added to the fixture `empty_url` of tests/conftest.py, which runs the contract tests on it.
 A backend's module is imported when its scheme is first used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,24 +25,10 @@ if TYPE_CHECKING:
     from hybrid_search.backends.server.backend import ServerBackend
     from hybrid_search.backends.server.transport.connection import Server
 
-__all__ = ["BACKENDS", "Backend", "open_backend", "open_server"]
+__all__ = ["Backend", "open_backend", "open_server"]
 
 ANONYMOUS = Access()
 """Access without a login."""
-
-
-def _open_embedded(location: str, _: str, __: Access) -> Backend:
-    from hybrid_search.backends.embedded.backend import EmbeddedBackend
-
-    if not location:
-        raise UsageError("embedded: needs a folder, as in embedded:/srv/search")
-    return EmbeddedBackend(Path(location).expanduser())
-
-
-def _open_memory(_: str, __: str, ___: Access) -> Backend:
-    from hybrid_search.backends.memory import MemoryBackend
-
-    return MemoryBackend()
 
 
 def _open_server(location: str, scheme: str, access: Access) -> ServerBackend:
@@ -57,31 +42,33 @@ def _open_server(location: str, scheme: str, access: Access) -> ServerBackend:
     )
 
 
-BACKENDS: dict[str, Callable[[str, str, Access], Backend]] = {
-    "embedded": _open_embedded,
-    "memory": _open_memory,
-    **dict.fromkeys(SCHEMES, _open_server),
-}
-"""For each URL scheme the function that opens it, given location, scheme and access."""
-
-
 def open_backend(url: str, access: Access = ANONYMOUS) -> Backend:
     """Return the backend that `url` names; `access` is the login, used by servers only.
 
     Raises:
-        UsageError: If the scheme is unknown.
+        UsageError: If the scheme is unknown, or an embedded store has no folder.
     """
     scheme, _, location = url.partition(":")
-    if scheme not in BACKENDS:
-        if location[:1].isdecimal():  # a port
-            raise UsageError(
-                f"the URL of a server begins with a scheme, as in https://{scheme[:SHOWN]}:PORT"
-            )
-        schemes = ", ".join(f"{name}:" for name in BACKENDS)
+    if scheme in SCHEMES:
+        return _open_server(location, scheme, access)
+    if scheme == "memory":
+        from hybrid_search.backends.memory import MemoryBackend
+
+        return MemoryBackend()
+    if scheme == "embedded":
+        from hybrid_search.backends.embedded.backend import EmbeddedBackend
+
+        if not location:
+            raise UsageError("embedded: needs a folder, as in embedded:/srv/search")
+        return EmbeddedBackend(Path(location).expanduser())
+    if location[:1].isdecimal():  # a port
         raise UsageError(
-            f"unknown URL scheme {show_value(scheme)}: use {schemes} (as in embedded:PATH)"
+            f"the URL of a server begins with a scheme, as in https://{scheme[:SHOWN]}:PORT"
         )
-    return BACKENDS[scheme](location, scheme, access)
+    schemes = ", ".join(f"{name}:" for name in ("embedded", "memory", *SCHEMES))
+    raise UsageError(
+        f"unknown URL scheme {show_value(scheme)}: use {schemes} (as in embedded:PATH)"
+    )
 
 
 def open_server(url: str, access: Access = ANONYMOUS) -> Server:

@@ -6,10 +6,10 @@ every span of every passage: it is the reference that the other backends are tes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
-from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from hybrid_search.backends.types import (
     FoundPassages,
@@ -27,14 +27,14 @@ from hybrid_search.backends.types import (
     StoredPassage,
 )
 from hybrid_search.errors import UsageError
-from hybrid_search.text.filters import Scalar
+from hybrid_search.text.filters import Scalar, leaves
 from hybrid_search.text.stems import find_matches
-from hybrid_search.text.types import Entry
+from hybrid_search.text.types import Document, Entry
 
 T = TypeVar("T")
 
 
-class Writer(Protocol):
+class Writer(AbstractContextManager["Writer"], Protocol):
     """Writes documents into one index.
 
     Leaving the ``with`` block makes durable what was written, and closes the writer.
@@ -49,7 +49,6 @@ class Writer(Protocol):
 
         A document counts if it was complete when the writer was opened or has been completed since.
         """
-        ...
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
         """Write passages, and return the documents that the store refused.
@@ -60,28 +59,16 @@ class Writer(Protocol):
         If the last of `entries` is the last passage of its document, everything is committed when
         this method returns: a process that is killed afterwards loses nothing.
         """
-        ...
 
     def abandon(self) -> None:
         """Forget the unfinished document, if there is one; its earlier version stays."""
-        ...
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents, and return how many of `ids` existed."""
-        ...
 
     def note(self, rejected: Sequence[RejectedDocument]) -> None:
         """Record rejected documents beside the index, if the store has a place for such notes."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+        del rejected
 
 
 class IndexVersion(Protocol):
@@ -94,19 +81,14 @@ class IndexVersion(Protocol):
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
         """Open this version of `index` for writing; raise ModelError for another spec."""
-        ...
 
     def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
         """Copy every passage of the current version with its word codes; only servers do.
 
-        Args:
-            rehash: Turns a document's source hash into its hash under the new spec.
-            report: Is called with the number of passages copied so far.
-
-        Raises:
-            UsageError: If the store has nothing that a copy would change.
+        `rehash` turns a document's source hash into its hash under the new spec, and `report` is
+        called with the number of passages copied so far. UsageError is raised if the store has
+        nothing that a copy would change.
         """
-        ...
 
     def check(self, expected_documents: int) -> None:
         """Compare what was written with the number of documents that were sent.
@@ -114,26 +96,24 @@ class IndexVersion(Protocol):
         Raises:
             IndexStoreError: If the number differs, or a document is incomplete.
         """
-        ...
 
     def publish(self, *, keep: bool) -> None:
         """Replace the current version, and remove that one unless `keep` is set."""
-        ...
 
     def discard(self) -> None:
         """Remove this version, unless it was published after all."""
-        ...
 
 
 class Backend(Protocol):
     """The contract of every store of indexes.
 
     A query needs three calls: `answer_by_head`, which gives it the head of the index, `find` for
-    each phrase, and `fetch_contents` of the hits that are shown. `find_highlights` and
-    `count_facets` are one more each, if requested. Stores fetch many passages in batches.
+    each phrase, and `fetch_contents` of the hits that are shown, which are known only after fusion.
+    `find_highlights` and `count_facets` are one more each, if requested. Stores fetch many passages
+    in batches.
 
-    Contents are a call of their own, because which hits are shown is known only after fusion. What
-    few stores can do has a body here: stores inherit from this class.
+    Calls on an index that does not exist raise IndexMissingError, unless they create it. What few
+    stores can do has a body here: stores inherit from this class.
     """
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
@@ -145,7 +125,6 @@ class Backend(Protocol):
             ModelError: If the index was written with another model or policy.
             IndexBusyError: If the store allows one writer and another process is writing.
         """
-        ...
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         """Create an empty `index`, unless it exists.
@@ -154,27 +133,15 @@ class Backend(Protocol):
             UsageError: If the store does not have one of `options`.
             ModelError: If the index exists and was written with another model or policy.
         """
-        ...
 
     def read_head(self, index: str) -> tuple[IndexSpec, Mapping[str, str]]:
-        """Return the spec of `index` and its metadata fields (dotted name -> type).
-
-        Raises:
-            IndexMissingError: If the index does not exist.
-        """
-        ...
+        """Return the spec of `index` and its metadata fields (dotted name -> type)."""
 
     def describe_index(self, index: str) -> IndexInfo:
-        """Return the spec and fields of `index`, and count its documents, passages and spans.
-
-        Raises:
-            IndexMissingError: If the index does not exist.
-        """
-        ...
+        """Return the spec and fields of `index`, and count its documents, passages and spans."""
 
     def list_indexes(self) -> list[str]:
         """Return the names of all indexes, sorted."""
-        ...
 
     def iterate_passages(self, index: str, *, full: bool = False) -> Iterator[ListedPassage]:
         """Yield every passage; those of a document are consecutive and in their order.
@@ -183,19 +150,10 @@ class Backend(Protocol):
 
         In a store without snapshots, a document that is written meanwhile may be listed with
         passages of both versions.
-
-        Raises:
-            IndexMissingError: If the index does not exist.
         """
-        ...
 
     def list_passages(self, index: str, document_id: str) -> list[Key]:
-        """Return the passages of a document in their order; none if there is no such document.
-
-        Raises:
-            IndexMissingError: If the index does not exist.
-        """
-        ...
+        """Return the passages of a document in their order; none if there is no such document."""
 
     def scan_codes(
         self, index: str, after: Position = None, written_since: datetime | None = None
@@ -209,9 +167,8 @@ class Backend(Protocol):
                 clock of the computer that did; only servers know it.
 
         There is no snapshot: a document that is replaced meanwhile may be listed in both versions,
-        and is never missed. Raises IndexMissingError if the index does not exist.
+        and is never missed.
         """
-        ...
 
     def count_commits(self, index: str) -> tuple[str, int] | None:
         """Return what tells an index from others of its name, and how often it was committed.
@@ -226,7 +183,7 @@ class Backend(Protocol):
         """Return the answer to a query, which `answer` gives by the head of `index`.
 
         A store may let few queries in at once. One that remembers heads calls `answer` again if the
-        head turns out to be outdated. Raises IndexMissingError if the index does not exist.
+        head turns out to be outdated.
         """
         return answer(self.read_head(index))
 
@@ -235,7 +192,6 @@ class Backend(Protocol):
 
         A leg that was not requested finds nothing, but scores what the other one finds.
         """
-        ...
 
     def read_passages(
         self, index: str, request: Request, keys: Sequence[Key]
@@ -245,11 +201,9 @@ class Backend(Protocol):
         The score is 0 where no term matches. Passages that have been deleted are left out, but not
         those whose codes are damaged.
         """
-        ...
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
-        ...
 
     def find_highlights(
         self, index: str, request: Request, keys: Sequence[Key]
@@ -271,32 +225,21 @@ class Backend(Protocol):
 
         A document matches if it fulfils the conditions and contains a term of the phrase.
         """
-        ...
 
     def create_next_version(
         self, index: str, spec: IndexSpec, options: Mapping[str, str]
     ) -> IndexVersion:
         """Create a new index beside `index`, to be filled and published in its place.
 
-        `options` not given here are those of the current version.
-
-        Raises:
-            IndexMissingError: If the index does not exist.
-            UsageError: If an option or the policy is unknown, or the store has no versions.
+        `options` not given here are those of the current version. UsageError is raised if an option
+        or the policy is unknown, or the store has no versions.
         """
-        ...
 
     def drop_index(self, index: str) -> None:
-        """Remove `index` and everything in it.
-
-        Raises:
-            IndexMissingError: If the index does not exist.
-        """
-        ...
+        """Remove `index` and everything in it."""
 
     def close(self) -> None:
         """Close connections and files; the next call opens them again."""
-        ...
 
     def build_request_bodies(
         self, index: str, request: Request
@@ -304,6 +247,16 @@ class Backend(Protocol):
         """Return path and body of each request that `find` sends for the two legs."""
         del index, request
         return []
+
+
+def find_field_user(documents: Iterable[Document], name: str, kind: str) -> str | None:
+    """Return the id of a document that has a value of a field, or in it if `kind` is object."""
+    for document in documents:
+        for path, _, value in leaves(document.metadata):
+            is_used = path.startswith(f"{name}.") if kind == "object" else path == name
+            if is_used and value is not None:
+                return document.id
+    return None
 
 
 def refuse_options(options: Mapping[str, str]) -> None:

@@ -62,16 +62,15 @@ class IndexOptions:
             raise UsageError(
                 "analyzer is empty: name one that the server has, such as english or standard"
             )
-        _check_choice("knn_engine", self.knn_engine, KNN_ENGINES)
-        _check_choice(
-            "quantization",
-            "none" if self.quantization is None else self.quantization,
-            QUANTIZATIONS,
-        )
-        for name in BOUNDS:
+        for name, allowed in (("knn_engine", KNN_ENGINES), ("quantization", QUANTIZATIONS)):
             value = getattr(self, name)
-            if value is not None:
-                _check_range(name, value)
+            if value is not None and value not in allowed:
+                choices = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+                raise UsageError(f"{name} is {value!r}: use {choices}")
+        for name, (low, high) in BOUNDS.items():
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:
+                raise UsageError(f"{name} is {value}: use {low} to {high}")
 
     @classmethod
     def parse(cls, parameters: Mapping[str, str]) -> Self:
@@ -100,17 +99,6 @@ class IndexOptions:
     def override(self, overrides: Mapping[str, str]) -> IndexOptions:
         """Return a copy of these options with `overrides`; raise UsageError if one is wrong."""
         return replace(self, **{name: getattr(self.parse(overrides), name) for name in overrides})
-
-
-def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise UsageError(f"{name} is {value!r}: use {', '.join(allowed[:-1])} or {allowed[-1]}")
-
-
-def _check_range(name: str, value: int) -> None:
-    low, high = BOUNDS[name]
-    if not low <= value <= high:
-        raise UsageError(f"{name} is {value}: use {low} to {high}")
 
 
 def _parse_integer(name: str, value: str) -> int:

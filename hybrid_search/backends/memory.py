@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from types import TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn
 
-from hybrid_search.backends import index_names
-from hybrid_search.backends.base import Backend, Writer, refuse_options, refuse_times
-from hybrid_search.backends.codes_fault import find_codes_fault
+from hybrid_search.backends.base import (
+    Backend,
+    Writer,
+    find_field_user,
+    refuse_options,
+    refuse_times,
+)
+from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
@@ -31,19 +35,22 @@ from hybrid_search.backends.types import (
     PassageContent,
     Position,
     Refusal,
-    RejectedDocument,
     Request,
     ScannedPassage,
     StoredPassage,
     check_spec,
+    find_codes_fault,
 )
 from hybrid_search.backends.window import choose_window
 from hybrid_search.errors import IndexMissingError, InputError, UsageError
 from hybrid_search.text.best_passages import best_passages
-from hybrid_search.text.filters import Condition, Scalar, leaves, matches_condition, new_fields
+from hybrid_search.text.filters import Scalar, leaves, matches_condition, new_fields
 from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.stems import count_stems, count_text_stems
 from hybrid_search.text.types import Entry, Metadata, WordCodes
+
+_Key = tuple[str, int]
+"""The id of a document, and the number of a passage in it."""
 
 K1, B = 1.2, 0.75
 EXACT_LENGTHS = 24
@@ -62,30 +69,31 @@ class _Index:
     fields: dict[str, str] = field(default_factory=dict)
     documents: dict[str, list[_Passage]] = field(default_factory=dict)
 
-    def passages(
-        self, conditions: Sequence[Condition] = (), speakers: Sequence[str] = ()
-    ) -> dict[tuple[str, int], _Passage]:
-        allowed = [
-            (name, passages)
-            for name, passages in self.documents.items()
-            if all(
-                matches_condition(condition, name, passages[0].entry.document.metadata)
-                for condition in conditions
-            )
-        ]
+    def passages(self) -> dict[_Key, _Passage]:
         return {
             (name, number): passage
-            for name, passages in allowed
+            for name, passages in self.documents.items()
             for number, passage in enumerate(passages)
-            if passage.entry.is_said_by(speakers)
+        }
+
+    def allowed_passages(self, request: Request) -> dict[_Key, _Passage]:
+        """Return the passages that the conditions and speakers of a request leave."""
+        return {
+            key: passage
+            for key, passage in self.passages().items()
+            if _is_allowed(passage.entry, request)
         }
 
 
-class MemoryWriter:
-    """Writes into a `MemoryBackend`; a document appears when its last passage is written."""
+class MemoryWriter(Writer):
+    """Writes into a `MemoryBackend`; a document appears when its last passage is written.
 
-    def __init__(self, index: _Index, close: Callable[[], None]) -> None:
-        self._index, self._close = index, close
+    A new index that has no document at the end is removed.
+    """
+
+    def __init__(self, indexes: dict[str, _Index], name: str, *, is_new: bool) -> None:
+        self._indexes, self._name, self._is_new = indexes, name, is_new
+        self._index = indexes[name]
         self._pending: list[_Passage] | None = None
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
@@ -104,7 +112,12 @@ class MemoryWriter:
     def _add_entry(self, entry: Entry) -> Refusal | None:
         if entry.passage.ordinal == 0:
             try:
-                find_user = partial(self._find_field_user, entry.document.id)
+                others = (
+                    passages[0].entry.document
+                    for name, passages in self._index.documents.items()
+                    if name != entry.document.id
+                )
+                find_user = partial(find_field_user, others)
                 self._index.fields |= new_fields(
                     self._index.fields, entry.document.metadata, find_user, can_free=True
                 )
@@ -118,16 +131,6 @@ class MemoryWriter:
                 self._index.documents[entry.document.id] = self._pending
         return None
 
-    def _find_field_user(self, except_id: str, name: str, kind: str) -> str | None:
-        """Return the id of another document that has a value of a field, or in an object of it."""
-        is_object = kind == "object"
-        for id_, passages in self._index.documents.items():
-            for path, _, value in leaves(passages[0].entry.document.metadata):
-                is_used = path.startswith(f"{name}.") if is_object else path == name
-                if is_used and value is not None and id_ != except_id:
-                    return id_
-        return None
-
     def abandon(self) -> None:
         """Forget the unfinished document, if there is one."""
         self._pending = None
@@ -136,19 +139,9 @@ class MemoryWriter:
         """Remove documents, and return how many of `ids` existed."""
         return sum(self._index.documents.pop(document_id, None) is not None for document_id in ids)
 
-    def note(self, rejected: Sequence[RejectedDocument]) -> None:
-        """Do nothing: rejected documents are only in the rejects file."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._close()
+    def __exit__(self, *_: object) -> None:
+        if self._is_new and not self._index.documents:
+            self._indexes.pop(self._name, None)
 
 
 class MemoryBackend(Backend):
@@ -160,18 +153,12 @@ class MemoryBackend(Backend):
     def writer(self, index: str, spec: IndexSpec) -> Writer:
         """Open `index` for writing; one that does not exist stays if a document is written."""
         is_new = index not in self._indexes
-        memory_index = self._make_index(index, spec)
+        self._make_index(index, spec)
+        return MemoryWriter(self._indexes, index, is_new=is_new)
 
-        def close() -> None:
-            if is_new and not memory_index.documents:
-                self._indexes.pop(index, None)
-
-        return MemoryWriter(memory_index, close)
-
-    def _make_index(self, index: str, spec: IndexSpec) -> _Index:
-        memory_index = self._indexes.setdefault(index_names.check_index_name(index), _Index(spec))
+    def _make_index(self, index: str, spec: IndexSpec) -> None:
+        memory_index = self._indexes.setdefault(check_index_name(index), _Index(spec))
         check_spec(index, memory_index.spec, spec)
-        return memory_index
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         """Create an empty `index`, unless it exists; options are an error, as only servers have."""
@@ -195,16 +182,11 @@ class MemoryBackend(Backend):
 
     def describe_index(self, index: str) -> IndexInfo:
         """Return the spec and fields of `index`, and count what it contains."""
-        memory_index = self._get_index(index)
-        passages = memory_index.passages().values()
+        spec, index_fields = self.read_head(index)
+        documents = self._get_index(index).documents
+        passages = self._get_index(index).passages().values()
         spans = sum(passage.entry.spans for passage in passages)
-        return IndexInfo(
-            memory_index.spec,
-            dict(sorted(memory_index.fields.items())),
-            len(memory_index.documents),
-            len(passages),
-            spans,
-        )
+        return IndexInfo(spec, index_fields, len(documents), len(passages), spans)
 
     def list_indexes(self) -> list[str]:
         """Return the names of all indexes, sorted."""
@@ -251,8 +233,8 @@ class MemoryBackend(Backend):
     def find(self, index: str, request: Request) -> FoundPassages:
         """Return the best passages of both legs, by scoring everything."""
         memory_index = self._get_index(index)
-        lexical = self._bm25_scores(memory_index, request) if request.lexical else {}
-        passages = memory_index.passages(request.conditions, request.speakers)
+        lexical = _score_words(memory_index, request) if request.lexical else {}
+        passages = memory_index.allowed_passages(request)
         keys = sorted(passages) if request.semantic else []
         codes = {key: _find_codes(passages[key].entry, request) for key in keys}
         cut = partial(_cut, window=request.window)
@@ -267,34 +249,12 @@ class MemoryBackend(Backend):
             "exact" if request.semantic else "not asked",
         )
 
-    def _bm25_scores(self, memory_index: _Index, request: Request) -> dict[tuple[str, int], float]:
-        """Return Lucene's BM25 score of each passage that matches.
-
-        It is the sum over terms of idf * tf / (tf + k1 * (1 - b + b * length / average)), with
-        idf = ln(1 + (N - n + 0.5) / (n + 0.5)). Lengths are rounded as Lucene does.
-        """
-        passages = memory_index.passages()
-        exact_lengths = {key: passage.terms.total() for key, passage in passages.items()}
-        average = sum(exact_lengths.values()) / max(len(exact_lengths), 1)
-        lengths = {key: round_length(length) for key, length in exact_lengths.items()}
-        scores: dict[tuple[str, int], float] = {}
-        for term in count_stems(request.phrase).elements():
-            matching_keys = [key for key, passage in passages.items() if term in passage.terms]
-            count = len(matching_keys)
-            idf = math.log(1 + (len(passages) - count + 0.5) / (count + 0.5))
-            for key in matching_keys:
-                tf = passages[key].terms[term]
-                norm = K1 * (1 - B + B * lengths[key] / average)
-                scores[key] = scores.get(key, 0.0) + idf * tf / (tf + norm)
-        allowed = memory_index.passages(request.conditions, request.speakers)
-        return {key: score for key, score in scores.items() if key in allowed}
-
     def read_passages(
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> list[StoredPassage]:
         """Return the passages of `keys` that still exist, with BM25 scores and word codes."""
         entries = self._entries_by_key(index, keys)
-        scores = self._bm25_scores(self._get_index(index), request)
+        scores = _score_words(self._get_index(index), request)
         return [
             StoredPassage(key, key[0], key[1], scores.get(key, 0.0), _find_codes(entry, request))
             for key, entry in entries.items()
@@ -302,7 +262,6 @@ class MemoryBackend(Backend):
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
-        entries = self._entries_by_key(index, keys).items()
         return {
             key: PassageContent(
                 entry.passage.start,
@@ -310,7 +269,7 @@ class MemoryBackend(Backend):
                 build_layout(entry),
                 json.dumps(entry.document.metadata),
             )
-            for key, entry in entries
+            for key, entry in self._entries_by_key(index, keys).items()
         }
 
     def count_facets(
@@ -320,7 +279,7 @@ class MemoryBackend(Backend):
         memory_index = self._get_index(index)
         matching = {
             key[0]: memory_index.documents[key[0]][0].entry.document.metadata
-            for key in self._bm25_scores(memory_index, request)
+            for key in _score_words(memory_index, request)
         }
         return {name: _count_values(name, matching.values()) for name in fields}
 
@@ -337,13 +296,42 @@ class MemoryBackend(Backend):
         """Do nothing: indexes live as long as this object."""
 
     def _get_index(self, index: str) -> _Index:
-        if index_names.check_index_name(index) not in self._indexes:
+        if check_index_name(index) not in self._indexes:
             existing = list_names(self.list_indexes(), index)
             raise IndexMissingError(
                 f"there is no index {index!r} in memory (indexes there: {existing}): "
                 "ingest into it first"
             )
         return self._indexes[index]
+
+
+def _score_words(memory_index: _Index, request: Request) -> dict[_Key, float]:
+    """Return Lucene's BM25 score of each passage that matches.
+
+    It is the sum over terms of idf * tf / (tf + k1 * (1 - b + b * length / average)), with
+    idf = ln(1 + (N - n + 0.5) / (n + 0.5)). Lengths are rounded as Lucene does.
+    """
+    passages = memory_index.passages()
+    average = sum(passage.terms.total() for passage in passages.values()) / max(len(passages), 1)
+    scores: defaultdict[_Key, float] = defaultdict(float)
+    for term in count_stems(request.phrase).elements():
+        matching_keys = [key for key, passage in passages.items() if term in passage.terms]
+        count = len(matching_keys)
+        idf = math.log(1 + (len(passages) - count + 0.5) / (count + 0.5))
+        for key in matching_keys:
+            terms = passages[key].terms
+            norm = K1 * (1 - B + B * round_length(terms.total()) / average)
+            scores[key] += idf * terms[term] / (terms[term] + norm)
+    allowed = memory_index.allowed_passages(request)
+    return {key: score for key, score in scores.items() if key in allowed}
+
+
+def _is_allowed(entry: Entry, request: Request) -> bool:
+    document = entry.document
+    return entry.is_said_by(request.speakers) and all(
+        matches_condition(condition, document.id, document.metadata)
+        for condition in request.conditions
+    )
 
 
 def round_length(length: int) -> int:
@@ -353,7 +341,7 @@ def round_length(length: int) -> int:
     return length if rest < 0 else EXACT_LENGTHS + (rest >> dropped << dropped)
 
 
-def _cut(ranked: Sequence[tuple[str, int]], window: int) -> list[tuple[str, int]]:
+def _cut(ranked: Sequence[_Key], window: int) -> list[_Key]:
     """Return the passages within the window of a leg."""
     return [ranked[position] for position in choose_window((key[0] for key in ranked), window)]
 

@@ -21,8 +21,3 @@ def settings_digest(spec: IndexSpec) -> str:
         spans.MAX_WORDS,
     )
     return hashlib.sha256(str(settings).encode()).hexdigest()[:16]
-
-
-def parse_settings_digest(source_hash: str) -> str:
-    """Return the settings digest in a source hash, which stands behind its dot."""
-    return source_hash.partition(".")[2]

@@ -16,6 +16,9 @@ import numpy as np
 
 from hybrid_search.text.types import Document, Entry, Part, WordCodes, WordTime
 
+_DAMAGED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What is raised where a layout is not one that was written."""
+
 
 def build_layout(entry: Entry) -> str:
     """Return the layout of a passage: one JSON object for each of its parts, in order."""
@@ -29,26 +32,20 @@ def build_layout(entry: Entry) -> str:
 def read_speakers(layout: str) -> list[str]:
     """Return the speaker of each turn that has one; none if the layout is damaged."""
     try:
-        turns = json.loads(layout)
-    except (ValueError, RecursionError):
+        speakers = [turn.get("speaker") for turn in json.loads(layout)]
+    except _DAMAGED:
         return []
-    if not isinstance(turns, list):
-        return []
-    speakers = [turn.get("speaker") for turn in turns if isinstance(turn, dict)]
     return [speaker for speaker in speakers if isinstance(speaker, str)]
 
 
 def find_turns(layout: str, start: int, tokens: WordCodes) -> list[tuple[int, str | None]]:
     """Return the first word and the speaker of each turn of a passage, as `WordCodes.turns`.
 
-    Args:
-        layout: The layout of the passage; one that is damaged has no turns.
-        start: Where the passage begins in its document.
-        tokens: Its word codes.
+    The passage begins at `start` of its document. A layout that is damaged has no turns.
     """
     try:
         turns = [(int(turn["start"]), turn.get("speaker")) for turn in json.loads(layout)]
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+    except _DAMAGED:
         return []
     firsts = np.searchsorted(tokens.words[:, 0], [turn_start - start for turn_start, _ in turns])
     return [(first, speaker) for first, (_, speaker) in zip(firsts.tolist(), turns, strict=True)]

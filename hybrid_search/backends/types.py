@@ -11,6 +11,7 @@ from typing import Any, Literal
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.installed_models import find_name
 from hybrid_search.errors import DamagedIndexError, ModelError
+from hybrid_search.text import word_codes
 from hybrid_search.text.best_passages import SpanFilter
 from hybrid_search.text.codebook import PLAIN_NAME
 from hybrid_search.text.filters import Condition
@@ -234,6 +235,15 @@ class Fault:
 
     kind: FaultKind
     description: str
+
+
+def find_codes_fault(codes: WordCodes, dimension: int) -> Fault | None:
+    """Return what word codes in an index of this dimension show of their own damage, if any."""
+    if not word_codes.is_sound(codes, dimension):
+        return Fault("codes", "its word codes are damaged or missing")
+    if not word_codes.has_own_norms(codes):
+        return Fault("codes", "its norms do not fit its word codes: one or the other is damaged")
+    return None
 
 
 @dataclass(frozen=True, slots=True)

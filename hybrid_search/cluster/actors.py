@@ -14,10 +14,8 @@ import logging
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Self, TypeVar
 
 from hybrid_search import config
 from hybrid_search.encoder.devices import DEVICES
@@ -60,77 +58,64 @@ class Actors:
         workers: int | None,
     ) -> None:
         self._ray = import_ray()
-        self._owns_cluster, self._actors = join_cluster(self._ray), list[Any]()
-        self._arguments = list[Any]()
+        self._owns_cluster = join_cluster(self._ray)
+        self._actors: list[Any] = []
+        self._arguments: list[Any] = []
         try:
-            allocation = WorkerAllocation.from_resources(
-                self._ray.cluster_resources(), device, workers
+            resources = self._ray.cluster_resources()
+            count, own_device, resources_of_one = allocate_workers(resources, device, workers)
+            actor = self._ray.remote(worker).options(
+                **resources_of_one,
+                max_restarts=-1,
+                max_task_retries=RETRIES,
+                scheduling_strategy="SPREAD",
             )
-            self._start(worker, make_arguments(allocation.device), allocation)
+            # stored once in the cluster, and as long as an actor may be restarted with them
+            self._arguments += map(self._ray.put, make_arguments(own_device))
+            self._actors += [actor.remote(*self._arguments) for _ in range(count)]
         except BaseException:
             self.close()
             raise
 
-    def _start(
-        self, worker: type[Any], arguments: tuple[Any, ...], allocation: WorkerAllocation
-    ) -> None:
-        actor = self._ray.remote(worker).options(
-            **allocation.resources_per_worker,
-            max_restarts=-1,
-            max_task_retries=RETRIES,
-            scheduling_strategy="SPREAD",
-        )
-        # stored once in the cluster, and as long as an actor may be restarted with them
-        self._arguments = [self._ray.put(argument) for argument in arguments]
-        self._actors += [actor.remote(*self._arguments) for _ in range(allocation.workers)]
-
     def call_all(self, method: str) -> list[Any]:
         """Call a method without arguments in each actor, and return the results."""
-        return [
-            self._fetch(reference)
-            for reference in [getattr(actor, method).remote() for actor in self._actors]
-        ]
+        references = [getattr(actor, method).remote() for actor in self._actors]
+        return list(map(self._fetch, references))
 
     def map(self, method: str, jobs: Iterable[tuple[T, Any]]) -> Iterator[tuple[T, Any]]:
         """Yield each job with the method's result for its argument, in the order of `jobs`.
 
-        Only a few jobs are taken ahead. Arrays in a result are in memory that Ray's processes
-        share: they are not copied on their way here, and are read-only.
-
-        Args:
-            method: The method of the worker.
-            jobs: Pairs of a job, which stays in this process, and the method's argument.
+        `jobs` are pairs of a job, which stays in this process, and the method's argument. Only a
+        few are taken ahead. Arrays in a result are in memory that Ray's processes share: they are
+        not copied on their way here, and are read-only.
 
         An error of this project in an actor is raised here; any other becomes a WorkerError.
         """
-        pending_jobs: deque[_PendingJob[T]] = deque()
+        pending_jobs: deque[tuple[T, Any]] = deque()
+        actor_numbers: dict[Any, int] = {}
         for job, argument in jobs:
-            number = self._find_idlest(pending_jobs)
+            number = self._find_idlest(actor_numbers)
             reference = getattr(self._actors[number], method).remote(argument)
-            pending_jobs.append(_PendingJob(job, number, reference))
+            actor_numbers[reference] = number
+            pending_jobs.append((job, reference))
             if len(pending_jobs) == AHEAD * len(self._actors):
-                yield self._finish(pending_jobs.popleft())
-        while pending_jobs:
-            yield self._finish(pending_jobs.popleft())
+                first_job, reference = pending_jobs.popleft()
+                yield first_job, self._fetch(reference)
+                del actor_numbers[reference]
+        for job, reference in pending_jobs:
+            yield job, self._fetch(reference)
 
-    def _find_idlest(self, pending_jobs: Collection[_PendingJob[T]]) -> int:
+    def _find_idlest(self, actor_numbers: Mapping[Any, int]) -> int:
         """Return the number of the actor with the fewest unfinished jobs.
 
         An actor that was restarted, or is on a slower machine, thus gets fewer.
         """
-        references = [pending.reference for pending in pending_jobs]
-        finished = (
-            set(self._ray.wait(references, num_returns=len(references), timeout=0)[0])
-            if references
-            else set()
-        )
-        load = Counter(
-            pending.actor for pending in pending_jobs if pending.reference not in finished
-        )
+        references = list(actor_numbers)
+        if not references:
+            return 0
+        _, unfinished = self._ray.wait(references, num_returns=len(references), timeout=0)
+        load = Counter(actor_numbers[reference] for reference in unfinished)
         return min(range(len(self._actors)), key=lambda number: load[number])
-
-    def _finish(self, pending: _PendingJob[T]) -> tuple[T, Any]:
-        return pending.job, self._fetch(pending.reference)
 
     def _fetch(self, reference: Any) -> Any:
         """Return the result of a call, or raise its error as an error of this project."""
@@ -162,71 +147,42 @@ class Actors:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _PendingJob(Generic[T]):
-    job: T
-    actor: int
-    reference: Any
+def allocate_workers(
+    resources: Mapping[str, float], device: str, workers: int | None
+) -> tuple[int, str, Mapping[str, int]]:
+    """Return how many workers there are, their device, and the resources of each.
 
+    It is one worker a GPU if the device allows it and the cluster has any, else one a core.
 
-@dataclass(frozen=True, slots=True)
-class WorkerAllocation:
-    """The number of workers, their device, and the resources of each."""
-
-    workers: int
-    device: str
-    resources_per_worker: Mapping[str, int]
-
-    @classmethod
-    def from_resources(
-        cls, resources: Mapping[str, float], device: str, workers: int | None
-    ) -> Self:
-        """Return one worker a GPU if the device allows it and the cluster has any, else one a core.
-
-        Args:
-            resources: The cluster's resources, by Ray's names.
-            device: One of `DEVICES`.
-            workers: The number of workers; None for as many as there is room for.
-
-        Raises:
-            UsageError: If the device is unknown, or the cluster has no room for the workers.
-        """
-        if device not in DEVICES:
-            raise UsageError(
-                f"device {device!r} is not one of {', '.join(DEVICES)}: "
-                "the Ray cluster chooses which card a worker has"
-            )
-        gpus = device in ("cuda", "tensorrt") or (device == "auto" and resources.get("GPU", 0) >= 1)
-        kind = "GPU" if gpus else "CPU"
-        available = int(resources.get(kind, 0))
-        count = available if workers is None else workers
-        if not 1 <= count <= available:
-            raise UsageError(
-                f"{max(count, 1)} workers need one {kind} each, but the Ray cluster has "
-                f"{available}: request fewer, or another device"
-            )
-        return cls(
-            count,
-            ("cuda" if device == "auto" else device) if gpus else "cpu",
-            {"num_gpus": 1, "num_cpus": 0} if gpus else {"num_cpus": 1},
+    Raises:
+        UsageError: If the device is unknown, or the cluster has no room for the workers.
+    """
+    if device not in DEVICES:
+        raise UsageError(
+            f"device {device!r} is not one of {', '.join(DEVICES)}: "
+            "the Ray cluster chooses which card a worker has"
         )
+    gpus = device in ("cuda", "tensorrt") or (device == "auto" and resources.get("GPU", 0) >= 1)
+    kind = "GPU" if gpus else "CPU"
+    available = int(resources.get(kind, 0))
+    count = available if workers is None else workers
+    if not 1 <= count <= available:
+        raise UsageError(
+            f"{max(count, 1)} workers need one {kind} each, but the Ray cluster has "
+            f"{available}: request fewer, or another device"
+        )
+    if gpus:
+        gpu_device = "cuda" if device == "auto" else device
+        return count, gpu_device, {"num_gpus": 1, "num_cpus": 0}
+    return count, "cpu", {"num_cpus": 1}
 
 
 def import_ray() -> Any:
-    """Return the library `ray`.
-
-    Raises:
-        MissingExtraError: If it is not installed.
-    """
+    """Return the library `ray`; raise MissingExtraError if it is not installed."""
     try:
         import ray
     except ImportError as error:
@@ -238,22 +194,14 @@ def import_ray() -> Any:
 
 
 def join_cluster(ray: Any) -> bool:
-    """Join a cluster, unless this process is in one.
-
-    Returns:
-        Whether this process joined it, and has to leave it again.
-
-    Raises:
-        WorkerError: If the cluster cannot be joined.
-    """
+    """Join a cluster, unless this process is in one; return whether it has to leave it again."""
     if ray.is_initialized():
         return False
     config.disable_ray_reports()
     own_handler = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(
-            log_to_driver=False, logging_level=logging.ERROR
-        )  # logs of workers would mix with the results on standard output
+        # logs of workers would mix with the results on standard output
+        ray.init(log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise WorkerError(
             f"the Ray cluster cannot be joined: {error}. "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from hybrid_search.text import codebook as codebooks
 from hybrid_search.text.span_prior import SpanPrior
@@ -39,13 +39,20 @@ class EncoderInfo:
     provider: str = field(default="", compare=False)
 
 
-class Encoder(Protocol):
-    """An encoder that gives each token of a text a vector; a span's vector is their mean."""
+class Described(Protocol):
+    """Anything that says which model it runs: an encoder, or an executor.
+
+    If its model has a span prior or a codebook, it also has a method ``load_prior`` or
+    ``load_codebook``, which returns that for vectors of a dimension.
+    """
 
     @property
     def info(self) -> EncoderInfo:
-        """The properties of this encoder's model that an index records."""
-        ...
+        """The properties of its model that an index records."""
+
+
+class Encoder(Described, Protocol):
+    """An encoder that gives each token of a text a vector; a span's vector is their mean."""
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """Return the encoding of each text, in order.
@@ -53,54 +60,21 @@ class Encoder(Protocol):
         The vectors are float32 ``[tokens, dimension]``, the offsets int32 ``[tokens, 2]`` in code
         points.
         """
-        ...
 
 
-@runtime_checkable
-class PriorLoader(Protocol):
-    """The capability of an encoder whose model has a span prior."""
+def span_prior(encoder: Described, dimension: int | None = None) -> SpanPrior | None:
+    """Return the span prior for vectors of an encoder, None if its model has none.
 
-    @property
-    def info(self) -> EncoderInfo:
-        """The properties of the encoder's model."""
-        ...
-
-    def load_prior(self, dimension: int) -> SpanPrior | None:
-        """Return the span prior for vectors of a dimension, if the model has one."""
-        ...
-
-
-def span_prior(encoder: object) -> SpanPrior | None:
-    """Return the span prior for an encoder's vectors, if its model has one.
-
-    `encoder` may also be an executor.
+    They are truncated to `dimension`, if that is given.
     """
-    if not isinstance(encoder, PriorLoader):
-        return None
-    return encoder.load_prior(encoder.info.dimension)
+    load: Callable[[int], SpanPrior | None] = getattr(encoder, "load_prior", lambda _: None)
+    return load(dimension or encoder.info.dimension)
 
 
-class Described(Protocol):
-    """Anything that says which model it runs: an encoder, or an executor."""
+def codebook(encoder: Described, dimension: int | None = None) -> Codebook:
+    """Return the codebook for vectors of an encoder, the plain one if its model has none.
 
-    @property
-    def info(self) -> EncoderInfo:
-        """The properties of the model."""
-        ...
-
-
-@runtime_checkable
-class CodebookLoader(Described, Protocol):
-    """The capability of an encoder whose model has a codebook."""
-
-    def load_codebook(self, dimension: int) -> Codebook:
-        """Return the codebook for vectors of a dimension."""
-        ...
-
-
-def codebook(encoder: Described) -> Codebook:
-    """Return the codebook for an encoder's vectors, the plain one if its model has none."""
-    dimension = encoder.info.dimension
-    if isinstance(encoder, CodebookLoader):
-        return encoder.load_codebook(dimension)
-    return codebooks.plain(dimension)
+    They are truncated to `dimension`, if that is given.
+    """
+    load: Callable[[int], Codebook] = getattr(encoder, "load_codebook", codebooks.plain)
+    return load(dimension or encoder.info.dimension)

@@ -6,16 +6,12 @@ centroids of smaller vectors are cut from it.
 
 from __future__ import annotations
 
-import io
-import os
-import zipfile
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from hybrid_search.encoder.model_folder import CODEBOOK, read_file, read_settings
-from hybrid_search.errors import ModelError
+from hybrid_search.encoder.model_folder import CODEBOOK, read_arrays, read_settings
 from hybrid_search.text import codebook
 from hybrid_search.text.types import Codebook, Codes
 
@@ -45,30 +41,19 @@ def find_name(folder: Path) -> str:
 
 @lru_cache(maxsize=4)
 def _read_centroids(folder: Path) -> Codes | None:
-    """Return the centroids of a model folder, None if it has none.
+    return read_arrays(
+        folder,
+        CODEBOOK,
+        lambda arrays: _check_centroids(arrays["centroids"], read_settings(folder).dimension),
+    )
 
-    A file that ``encoder.json`` does not list is ignored, as it may belong to a previous model. Its
-    digest is checked with the model's.
 
-    Raises:
-        ModelError: If it cannot be read, or its array has another shape or type.
-    """
-    path = folder / CODEBOOK
-    if not os.path.lexists(path):  # lexists: a dangling link must raise
-        return None
-    settings = read_settings(folder)
-    if CODEBOOK not in settings.sha256:
-        return None
-    remedy = "copy it again from where the model came from"
-    try:
-        with np.load(io.BytesIO(read_file(path)), allow_pickle=False) as arrays:
-            centroids = arrays["centroids"]
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ModelError(f"{path} cannot be used ({error!r}): {remedy}") from error
-    has_shape = centroids.ndim == 2 and centroids.shape[1] == settings.dimension
+def _check_centroids(centroids: Codes, dimension: int) -> Codes:
+    """Return the centroids of a model; raise ValueError if their shape or type is another."""
+    has_shape = centroids.ndim == 2 and centroids.shape[1] == dimension
     if not has_shape or centroids.dtype != np.int8 or not 0 < len(centroids) <= MOST_CENTROIDS:
-        raise ModelError(
-            f"{path} has centroids of shape {centroids.shape} and type {centroids.dtype}, and not "
-            f"int8 of {settings.dimension} numbers: {remedy}"
+        raise ValueError(
+            f"its centroids have shape {centroids.shape} and type {centroids.dtype}, and are not "
+            f"int8 of {dimension} numbers"
         )
     return np.ascontiguousarray(centroids)

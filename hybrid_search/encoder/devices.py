@@ -20,10 +20,6 @@ DEVICES = ("auto", *PROVIDERS)
 CPU, CUDA, TENSORRT = PROVIDERS.values()
 
 
-def _is_card(kind: str, number: str) -> bool:
-    return kind not in ("auto", "cpu") and number.isascii() and number.isdecimal()
-
-
 @dataclass(frozen=True, slots=True)
 class Device:
     """A provider, and the number of the card if it has several.
@@ -46,7 +42,8 @@ class Device:
             DeviceError: If this ONNX Runtime does not offer it.
         """
         kind, colon, number = name.partition(":")
-        if kind not in DEVICES or (colon and not _is_card(kind, number)):
+        is_numbered = kind not in ("auto", "cpu") and number.isascii() and number.isdecimal()
+        if kind not in DEVICES or (colon and not is_numbered):
             raise UsageError(
                 f"device {name!r} is not one of {', '.join(DEVICES)}, "
                 "nor a card with its number such as cuda:1"

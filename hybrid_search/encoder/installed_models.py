@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -82,7 +82,7 @@ def find_model(model: str | Path | None) -> Path:
         )
     if offers:
         return offers[0].require_folder()
-    if _is_folder(model):
+    if os.path.isdir(model):  # noqa: PTH112 (a Path raises OSError for a name that is too long)
         return Path(model)
     names = list_names([installed.name for installed in models], model)
     raise ModelError(
@@ -95,7 +95,15 @@ def find_model(model: str | Path | None) -> Path:
 def list_models() -> list[InstalledModel]:
     """Return the installed models: the shipped one first, the others by name."""
     shipped = InstalledModel(SHIPPED.name, DISTRIBUTION, "hybrid_search", SHIPPED)
-    offered = [_read_offer(entry_point) for entry_point in entry_points(group=GROUP)]
+    offered = [
+        InstalledModel(
+            point.name,
+            point.dist.name if point.dist else "without a name",
+            point.value,
+            _find_package_folder(point.value),
+        )
+        for point in entry_points(group=GROUP)
+    ]
     return [shipped, *sorted(offered, key=lambda model: (model.name, model.distribution))]
 
 
@@ -112,13 +120,6 @@ def find_name(fingerprint: str, dimension: int) -> str | None:
     return None
 
 
-def _read_offer(entry_point: EntryPoint) -> InstalledModel:
-    distribution = entry_point.dist.name if entry_point.dist else "without a name"
-    return InstalledModel(
-        entry_point.name, distribution, entry_point.value, _find_package_folder(entry_point.value)
-    )
-
-
 def _find_package_folder(package: str) -> Path | None:
     """Return the folder of a package without importing it; its parent packages are imported."""
     try:
@@ -127,10 +128,3 @@ def _find_package_folder(package: str) -> Path | None:
         return None
     folders = spec.submodule_search_locations if spec else None
     return Path(next(iter(folders))) if folders else None
-
-
-def _is_folder(path: str) -> bool:
-    try:
-        return Path(path).is_dir()
-    except OSError:  # such as a name that is too long
-        return False

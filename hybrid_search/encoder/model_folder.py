@@ -9,14 +9,18 @@ the centroids that codes of words refer to, read by `hybrid_search.encoder.codeb
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import io
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.precisions import RUNNABLE, UNSIGNED
 from hybrid_search.errors import ModelError, put_plainly
 from hybrid_search.system import file_digest
@@ -31,8 +35,11 @@ CODEBOOK = "codebook.npz"
 CONFIG = "config.json"
 """The configuration of the encoder for transformers, needed only to continue training."""
 EXPORT_AGAIN = "export the model again"
+COPY_AGAIN = "copy it again from where the model came from"
 CONTEXT = "turn"
 """The context of a span that the encoder reads: its turn. It is part of the fingerprint."""
+
+T = TypeVar("T")
 
 
 class Artifact(BaseModel):
@@ -81,18 +88,6 @@ class Artifact(BaseModel):
         unsigned = [UNSIGNED] if "int8" in self.precisions else []
         return [f"{name}.onnx" for name in self.precisions] + unsigned
 
-    def info(self, precision: str, provider: str) -> EncoderInfo:
-        """Return the info of the model running in `precision` on `provider`."""
-        return EncoderInfo(
-            self.name,
-            self.fingerprint,
-            self.dimension,
-            precision,
-            self.context,
-            self.sizes,
-            provider=provider,
-        )
-
 
 def read(folder: Path) -> Artifact:
     """Return the content of ``encoder.json``, after a check of every file that it names.
@@ -102,7 +97,7 @@ def read(folder: Path) -> Artifact:
     artifact = read_settings(folder)
     for name in dict.fromkeys((*artifact.graphs, TOKENIZER, *artifact.sha256)):
         is_fitted = name in (CALIBRATION, BOUNDARIES, CODEBOOK)
-        remedy = "copy it again from where the model came from" if is_fitted else EXPORT_AGAIN
+        remedy = COPY_AGAIN if is_fitted else EXPORT_AGAIN
         _check(folder / name, artifact.sha256.get(name), remedy)
     return artifact
 
@@ -130,6 +125,29 @@ def read_settings(folder: Path) -> Artifact:
         raise ModelError(f"{path}: {location} {fault}. Export the model again.") from error
 
 
+def read_arrays(
+    folder: Path, name: str, build: Callable[[Mapping[str, NDArray[Any]]], T | None]
+) -> T | None:
+    """Return what `build` makes of the arrays in an ``.npz`` file, None if the model has none.
+
+    A file that ``encoder.json`` does not list is ignored, as it may belong to a previous model. Its
+    digest is checked with the model's.
+
+    Raises:
+        ModelError: If it cannot be read, lacks an array, or `build` raises ValueError.
+    """
+    path = folder / name
+    if not os.path.lexists(path):  # lexists: a dangling link must raise
+        return None
+    if name not in read_settings(folder).sha256:
+        return None
+    try:
+        with np.load(io.BytesIO(read_file(path)), allow_pickle=False) as arrays:
+            return build(arrays)
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelError(f"{path} cannot be used ({error!r}): {COPY_AGAIN}") from error
+
+
 def read_file(path: Path) -> bytes:
     """Return the content of a file in a model folder.
 
@@ -149,7 +167,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         raise ModelError(
             f"{path} cannot be read ({error.strerror}): let this user read the model folder, "
-            "or copy it again from where the model came from"
+            f"or {COPY_AGAIN}"
         ) from error
 
 

@@ -8,9 +8,10 @@ token is farther from the edge.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from hybrid_search.encoder.devices import Device
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError
 from hybrid_search.system import available_cores, install_command
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Codebook, Encoding, Floats, Ints
+from hybrid_search.text.types import Codebook, Encoding, Floats
 
 BATCH_TOKENS = 1024
 """Padded tokens per batch. Larger batches were not faster on CPUs, and take more memory."""
@@ -73,10 +74,11 @@ class OnnxEncoder:
     ) -> None:
         self._folder = folder
         self.artifact = model_folder.read(folder)
-        target = Device.choose(device, _runtime().get_available_providers())
+        runtime = _runtime()
+        target = Device.choose(device, runtime.get_available_providers())
         self.precision = precisions.choose(precision, self.artifact.precisions, target)
         graph = (folder / precisions.graph_name(self.precision)).resolve()  # its weights are there
-        self._session = _session(graph, self.artifact.dimension, target, self.precision)
+        self._session = _session(runtime, graph, self.artifact.dimension, target, self.precision)
         self.provider = str(self._session.get_providers()[0])
         self._workers = 1 if target.is_accelerated else threads or available_cores()
         self._batch_tokens = CARD_TOKENS if target.is_accelerated else BATCH_TOKENS
@@ -89,8 +91,17 @@ class OnnxEncoder:
     @property
     def info(self) -> EncoderInfo:
         """The properties of this encoder's model that an index records."""
-        info = self.artifact.info(self.precision, self.provider)
-        return replace(info, codebook=codebook_file.find_name(self._folder))
+        model = self.artifact
+        return EncoderInfo(
+            model.name,
+            model.fingerprint,
+            model.dimension,
+            self.precision,
+            model.context,
+            model.sizes,
+            codebook_file.find_name(self._folder),
+            self.provider,
+        )
 
     def load_prior(self, dimension: int) -> SpanPrior | None:
         """Return the model's prior of spans for a dimension, if it has one."""
@@ -127,7 +138,7 @@ class OnnxEncoder:
                 used_vectors = row[window.keep + shift : window.keep_end + shift]
                 vectors[window.text][window.keep : window.keep_end] = used_vectors
         return [
-            Encoding(text_vectors, _offsets(tokens.offsets))
+            Encoding(text_vectors, np.array(tokens.offsets, np.int32).reshape(-1, 2))
             for text_vectors, tokens in zip(vectors, tokenized, strict=True)
         ]
 
@@ -135,13 +146,11 @@ class OnnxEncoder:
         try:
             return list(self._tokenizer.encode_batch(list(texts), add_special_tokens=False))
         except TypeError as error:
-            characters = (character for text in texts for character in str(text))
-            surrogates = (letter for letter in characters if "\ud800" <= letter <= "\udfff")
-            surrogate = next(surrogates, None)
+            surrogate = re.search("[\ud800-\udfff]", "".join(map(str, texts)))
             if surrogate is None:
                 raise
             raise UsageError(
-                f"the text holds a lone surrogate, U+{ord(surrogate):04X}, which UTF-8 cannot "
+                f"the text holds a lone surrogate, U+{ord(surrogate[0]):04X}, which UTF-8 cannot "
                 "encode: remove it"
             ) from error
 
@@ -161,11 +170,7 @@ class OnnxEncoder:
             yield from pool.map(self._run, batches)
 
     def _run(self, rows: Sequence[Sequence[int]]) -> Floats:
-        """Run one padded batch through the graph.
-
-        Returns:
-            float32 ``[rows, tokens, dimension]``, special tokens included.
-        """
+        """Run a batch through the graph: float32 ``[rows, tokens, dimension]``, edges included."""
         framed = [[*self._before, *row, *self._after] for row in rows]
         ids = np.full((len(framed), max(map(len, framed))), self._padding, dtype=np.int64)
         mask = np.zeros_like(ids)
@@ -179,11 +184,7 @@ class OnnxEncoder:
 
 
 def _windows(text: int, count: int, limit: int) -> Iterator[_Window]:
-    """Cut `count` tokens into windows of at most `limit` that share `OVERLAP_TOKENS`.
-
-    Yields:
-        The windows: a single one if all tokens fit, none without tokens.
-    """
+    """Yield windows of at most `limit` of `count` tokens, which share `OVERLAP_TOKENS`."""
     start, keep = 0, 0
     while count - start > limit:
         end = start + limit
@@ -204,10 +205,6 @@ def _batches(windows: Sequence[_Window], edges: int, limit: int) -> Iterator[lis
         batch.append(window)
     if batch:
         yield batch
-
-
-def _offsets(pairs: Sequence[tuple[int, int]]) -> Ints:
-    return np.array(pairs, dtype=np.int32).reshape(-1, 2)
 
 
 def _tokenizer(path: Path) -> Tokenizer:
@@ -232,29 +229,25 @@ def _runtime() -> Any:
     return onnxruntime
 
 
-def _session(path: Path, dimension: int, device: Device, runtime_precision: str) -> Any:
-    onnxruntime = _runtime()
-    options = onnxruntime.SessionOptions()
+def _session(runtime: Any, path: Path, dimension: int, device: Device, precision: str) -> Any:
+    options = runtime.SessionOptions()
     options.intra_op_num_threads = 1  # see _run_batches
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     try:
-        session = onnxruntime.InferenceSession(
-            str(path), options, providers=device.providers(runtime_precision)
+        session = runtime.InferenceSession(
+            str(path), options, providers=device.providers(precision)
         )
     except Exception as error:  # the library's exceptions have no common base
         raise ModelError(
-            f"{path} cannot be run by ONNX Runtime {onnxruntime.__version__}: {error}. "
+            f"{path} cannot be run by ONNX Runtime {runtime.__version__}: {error}. "
             "Export the model again."
         ) from error
     devices.confirm(device.provider, session.get_providers())
-    _check_dimension(path, session.get_outputs()[0].shape[-1], dimension)
-    return session
-
-
-def _check_dimension(path: Path, actual: object, dimension: int) -> None:
+    actual = session.get_outputs()[0].shape[-1]
     if isinstance(actual, int) and actual != dimension:  # a graph may leave the dimension open
         raise ModelError(
             f"{path} gives vectors of {actual} numbers, but encoder.json says {dimension}: "
             "export the model again"
         )
+    return session

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hybrid_search.encoder.base import Encoder, codebook, span_prior
 from hybrid_search.text import word_codes
@@ -34,10 +34,8 @@ def encode_tokens(
     """Return the token vectors of some passages of `document`, encoded together in batches."""
     tokens: list[PassageTokens] = []
     for part in split_batches(batch, len(batch), lambda passage: passage):
-        encodings = iter(encoder.encode(encoder_texts(document, part)))
-        for passage in part:
-            own = [next(encodings) for _ in passage.parts]
-            tokens.append(word_codes.gather(passage, own, encoder.info.dimension))
+        encodings = encoder.encode(encoder_texts(document, part))
+        tokens += _gather(part, encodings, encoder.info.dimension)
     return tokens
 
 
@@ -58,21 +56,23 @@ def pack_word_codes(
 ) -> list[WordCodes]:
     """Return the word codes of passages from the encodings of their `encoder_texts`, in order.
 
-    Args:
-        texts: The texts of the passages.
-        batch: The passages.
-        encodings: One for each part of each passage.
-        used: The codebook of the model.
-        bits: The bits of one number of a vector.
-        prior: If given, the codes have clause boundaries.
+    `texts` are those of the passages, `used` is the model's codebook, and `bits` are those of one
+    number of a vector. With a `prior` the codes have clause boundaries.
     """
+    all_tokens = _gather(batch, encodings, used.dimension)
+    return [
+        _pack(text, tokens, used, bits, prior)
+        for text, tokens in zip(texts, all_tokens, strict=True)
+    ]
+
+
+def _gather(
+    batch: Sequence[Passage], encodings: Sequence[Encoding], dimension: int
+) -> Iterator[PassageTokens]:
+    """Yield the tokens of each passage from the encodings of all parts."""
     remaining = iter(encodings)
-    packed = []
-    for text, passage in zip(texts, batch, strict=True):
-        part_encodings = [next(remaining) for _ in passage.parts]
-        tokens = word_codes.gather(passage, part_encodings, used.dimension)
-        packed.append(_pack(text, tokens, used, bits, prior))
-    return packed
+    for passage in batch:
+        yield word_codes.gather(passage, [next(remaining) for _ in passage.parts], dimension)
 
 
 def _pack(

@@ -7,17 +7,13 @@ For each dimension D of the model the file has the arrays ``hidden.D``, ``hidden
 
 from __future__ import annotations
 
-import io
-import os
-import zipfile
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from hybrid_search.encoder.model_folder import BOUNDARIES, read_file, read_settings
-from hybrid_search.errors import ModelError
+from hybrid_search.encoder.model_folder import BOUNDARIES, read_arrays
 from hybrid_search.text.boundaries import BoundaryModel
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
@@ -30,31 +26,16 @@ WEIGHTS = 4
 def load(folder: Path, dimension: int) -> SpanPrior | None:
     """Return the span prior of a model folder for vectors of a dimension.
 
-    None if the model has no prior for this dimension. A file that ``encoder.json`` does not list is
-    ignored, as it may belong to a previous model. Like the model, the prior is read once per
-    process, and its digest is checked with the model's.
-
-    Raises:
-        ModelError: If the file cannot be read, or its arrays are inconsistent.
+    None if the model has no prior for this dimension. Like the model, the prior is read once per
+    process. Raises ModelError if the file cannot be read, or its arrays are inconsistent.
     """
-    path = folder / BOUNDARIES
-    if not os.path.lexists(path):  # lexists: a dangling link must raise
-        return None
-    if BOUNDARIES not in read_settings(folder).sha256:
-        return None
-    try:
-        with np.load(io.BytesIO(read_file(path)), allow_pickle=False) as arrays:
-            if f"weights.{dimension}" not in arrays:
-                return None
-            return _build_prior(arrays, dimension)
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ModelError(
-            f"{path} cannot be used ({error!r}): copy it again from where the model came from"
-        ) from error
+    return read_arrays(folder, BOUNDARIES, lambda arrays: _build_prior(arrays, dimension))
 
 
-def _build_prior(arrays: Mapping[str, Floats], dimension: int) -> SpanPrior:
-    """Return the prior of one dimension; raise ValueError if the arrays are inconsistent."""
+def _build_prior(arrays: Mapping[str, Floats], dimension: int) -> SpanPrior | None:
+    """Return the prior of one dimension, if any; raise ValueError if arrays are inconsistent."""
+    if f"weights.{dimension}" not in arrays:
+        return None
     names = ("hidden", "hidden_bias", "output", "output_bias", "weights")
     parameters = [
         np.array(arrays[f"{name}.{dimension}"], dtype=np.float32, order="C") for name in names

@@ -11,16 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hybrid_search.encoder.base import (
-    CodebookLoader,
-    Encoder,
-    EncoderInfo,
-    PriorLoader,
-    codebook,
-)
+from hybrid_search.encoder.base import Encoder, EncoderInfo, codebook, span_prior
 from hybrid_search.encoder.model_folder import Artifact
 from hybrid_search.errors import UsageError
-from hybrid_search.text.codebook import plain
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Codebook, Encoding
 
@@ -35,18 +28,16 @@ def truncate_encoder(encoder: Encoder, dimension: int | None = None) -> Encoder:
     """
     info = encoder.info
     target_dimension = dimension or default_dimension(info)
-    if target_dimension == info.dimension:
-        codebook(encoder)
-        return encoder
-    if target_dimension not in info.sizes:
+    if target_dimension not in (info.dimension, *info.sizes):
         available = ", ".join(map(str, sorted({info.dimension, *info.sizes})))
         raise UsageError(
             f"dimension is {target_dimension}, but model {info.name} has vectors of {available}: "
             "use one of these"
         )
-    truncated = TruncatedEncoder(encoder, target_dimension)
-    codebook(truncated)
-    return truncated
+    if target_dimension != info.dimension:
+        encoder = TruncatedEncoder(encoder, target_dimension)
+    codebook(encoder)
+    return encoder
 
 
 def default_dimension(model: Artifact | EncoderInfo) -> int:
@@ -81,15 +72,11 @@ class TruncatedEncoder:
 
     def load_prior(self, dimension: int) -> SpanPrior | None:
         """Return the span prior of the full encoder's model."""
-        holder = self.full_encoder
-        return holder.load_prior(dimension) if isinstance(holder, PriorLoader) else None
+        return span_prior(self.full_encoder, dimension)
 
     def load_codebook(self, dimension: int) -> Codebook:
         """Return the codebook of the full encoder's model for a dimension."""
-        holder = self.full_encoder
-        if isinstance(holder, CodebookLoader):
-            return holder.load_codebook(dimension)
-        return plain(dimension)
+        return codebook(self.full_encoder, dimension)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """Return the encoding of each text, see `Encoder.encode`."""

@@ -15,6 +15,7 @@ from hybrid_search.backends.embedded.record_reader import META, RecordReader
 from hybrid_search.backends.embedded.versions import CODES, RECORDS
 from hybrid_search.backends.embedded.writer import HEAP_BYTES
 from hybrid_search.client import Client
+from hybrid_search.text.stems import stem_text
 
 DOCUMENTS: list[dict[str, Any]] = [
     {"id": f"call-{number:03}", "text": f"refund word{number} please", "number": number}
@@ -68,7 +69,7 @@ def change_records(edit: Callable[[Record], Record | None], index: Path = INDEX)
             changes += 1
             writer.delete_documents_by_query(reader.match_any(record.PASSAGE, [before.passage]))
         if after is not None and after != before:
-            writer.add_document(record.to_document(after))
+            writer.add_document(record.to_document(after, stem_text(after.text)))
     assert changes
     writer.commit()
     writer.wait_merging_threads()

@@ -13,19 +13,17 @@ from pathlib import Path
 
 import tantivy
 
-from hybrid_search.backends import index_names
 from hybrid_search.backends.base import Backend, T, refuse_options, refuse_times
 from hybrid_search.backends.embedded import exact_scores, facts, head, near_passages, record, scan
 from hybrid_search.backends.embedded.failures import translate_errors
 from hybrid_search.backends.embedded.head import Head
 from hybrid_search.backends.embedded.next_version import NextVersion
-from hybrid_search.backends.embedded.passage_documents import Numbers
-from hybrid_search.backends.embedded.snapshot import Snapshot
-from hybrid_search.backends.embedded.snapshots import Snapshots
+from hybrid_search.backends.embedded.snapshot import Snapshot, Snapshots
 from hybrid_search.backends.embedded.turns import Turns
 from hybrid_search.backends.embedded.versions import create_version, remove_index
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.embedded.writer_lock import WriterLock
+from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.types import (
     FACETS,
     FoundPassages,
@@ -41,7 +39,6 @@ from hybrid_search.backends.types import (
     check_spec,
 )
 from hybrid_search.backends.types import Head as IndexHead
-from hybrid_search.backends.window import choose_window
 from hybrid_search.errors import IndexMissingError, IndexStoreError
 from hybrid_search.private_files import FOLDER_MODE, create_folder
 from hybrid_search.system import available_cores
@@ -90,7 +87,7 @@ class EmbeddedBackend(Backend):
                 current = head.read_head(path)
                 is_new = current is None
                 if current is None:
-                    current = Head.create(spec, 1)
+                    current = Head(spec, 1)
                     create_version(path, current)
                     current.write(path)
                 check_spec(index, current.spec, spec)
@@ -116,8 +113,7 @@ class EmbeddedBackend(Backend):
         Raises IndexMissingError if the index does not exist, IndexBusyError if it is being written.
         """
         refuse_options(options)
-        path = self._path(index)
-        self._check_exists(index)
+        path = self._find(index)
         with translate_errors(path):
             return NextVersion(path, spec, self._lock(index))
 
@@ -219,14 +215,13 @@ class EmbeddedBackend(Backend):
         """Return for each field how many matching documents have each value."""
         with self._read(index) as snapshot:
             records = snapshot.records
-            within = snapshot.match_request(request)
             phrase = records.match_phrase(request.phrase)
-            matching = facts.all_of([phrase, *([within] if within is not None else [])])
+            matching = facts.all_of(phrase, snapshot.match_request(request))
             documents = set(records.list_numbers(record.DOCUMENT, matching).tolist())
             of_documents = tantivy.Query.term_set_query(
                 records.index.schema, record.DOCUMENT, sorted(documents)
             )
-            firsts = facts.all_of([of_documents, records.match_firsts()])
+            firsts = facts.all_of(of_documents, records.match_firsts())
             counts = {name: records.count_values(name, firsts) for name in fields}
         return {
             name: dict(sorted(of_field.items(), key=lambda item: (-item[1], item[0]))[:FACETS])
@@ -235,8 +230,7 @@ class EmbeddedBackend(Backend):
 
     def drop_index(self, index: str) -> None:
         """Remove `index` and its files; raise IndexBusyError if another process is writing it."""
-        path = self._path(index)
-        self._check_exists(index)
+        path = self._find(index)
         with translate_errors(path):
             lock = self._lock(index)
             try:
@@ -252,12 +246,12 @@ class EmbeddedBackend(Backend):
 
     @contextmanager
     def _read(self, index: str) -> Iterator[Snapshot]:
-        self._check_exists(index)
-        path = self._path(index)
+        path = self._find(index)
         with translate_errors(path):
             yield self._snapshots.open(path)
 
-    def _check_exists(self, index: str) -> None:
+    def _find(self, index: str) -> Path:
+        """Return the folder of an index that exists."""
         path = self._path(index)
         with translate_errors(path):
             exists = (path / head.NAME).exists()
@@ -267,9 +261,10 @@ class EmbeddedBackend(Backend):
                 f"there is no index {index!r} in {self._folder} (indexes there: {existing}). "
                 f"Create it: hybrid-search ingest FILE --index {index}"
             )
+        return path
 
     def _path(self, index: str) -> Path:
-        return self._folder / f"{index_names.check_index_name(index)}{SUFFIX}"
+        return self._folder / f"{check_index_name(index)}{SUFFIX}"
 
     def _lock(self, index: str) -> WriterLock:
         return WriterLock(self._path(index).with_suffix(f"{SUFFIX}.lock"), index)
@@ -277,11 +272,8 @@ class EmbeddedBackend(Backend):
 
 def _find_by_words(snapshot: Snapshot, request: Request) -> dict[Key, float]:
     """Return the scores of the passages in the window of the BM25 leg."""
-    within = snapshot.match_request(request)
-    scores = snapshot.score_words(request, within, request.window)
-    ranked = list(scores)
-    chosen = choose_window(snapshot.documents.find(ranked).tolist(), request.window)
-    return {ranked[position]: scores[ranked[position]] for position in chosen}
+    scores = snapshot.score_words(request)
+    return {key: scores[key] for key in snapshot.documents.choose(list(scores), request.window)}
 
 
 def _find_by_spans(
@@ -293,11 +285,14 @@ def _find_by_spans(
     anyway.
     """
     allowed = snapshot.find_allowed(request)
-    few, method = _find_few(snapshot, request, allowed)
-    if few is not None:
-        return exact_scores.score(snapshot, request, few, by_words), method
+    if allowed is not None and len(allowed) <= EXACT_PASSAGES:
+        best = exact_scores.score(snapshot, request, allowed, by_words)
+        return best, "exact, on what the filter leaves"
+    if allowed is None and len(snapshot) <= max(near_passages.MOST_CANDIDATES, request.window):
+        return exact_scores.score(snapshot, request, snapshot.documents.passages, by_words), "exact"
     best = exact_scores.score_nearest(snapshot, request, allowed, by_words)
-    return replace(best, damaged=[*best.damaged, *snapshot.lost.tolist()]), method
+    best = replace(best, damaged=[*best.damaged, *snapshot.lost.tolist()])
+    return best, f"nearest words in {len(snapshot.files)} files"
 
 
 def _read_passages(
@@ -319,18 +314,6 @@ def _read_passages(
         )
         for key, place in snapshot.find_places(keys).items()
     ]
-
-
-def _find_few(
-    snapshot: Snapshot, request: Request, allowed: Numbers | None
-) -> tuple[Numbers | None, str]:
-    """Return the passages to score if they are few, and how passages are found, in words."""
-    if allowed is not None:
-        if len(allowed) <= EXACT_PASSAGES:
-            return allowed, "exact, on what the filter leaves"
-    elif len(snapshot) <= max(near_passages.MOST_CANDIDATES, request.window):
-        return snapshot.documents.passages, "exact"
-    return None, f"nearest words in {len(snapshot.files)} files"
 
 
 def _measure(folder: Path) -> tuple[int, datetime]:

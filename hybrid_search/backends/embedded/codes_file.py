@@ -57,9 +57,10 @@ class CodesBuilder:
         """Append a passage whose number is higher than all before it; `data` are word codes."""
         if self._file is None:
             self._file = SealedFileWriter(self.unfinished)
-        keys, places = place_words(data, self._file.position)
+        rows = find_rows(data)
+        keys, numbers = list_words(rows)
         self.keys.append(keys)
-        self.places.append(places)
+        self.places.append(self._file.position + HEADER.size + rows.itemsize * numbers)
         self._file.write(data)
         self.passages.append(passage)
         self.documents.append(document)
@@ -67,51 +68,28 @@ class CodesBuilder:
         self.ends.append(self._file.position)
         self.checksums.append(crc32(data))
 
-    def cut(self, passages: int) -> None:
-        """Take back all but the first so many passages."""
-        if self._file is None or passages == len(self):
-            return
-        self._file.cut(self.ends[passages - 1] if passages else 0)
-        columns = (self.passages, self.documents, self.ends, self.checksums, self.keys, self.places)
-        for column in columns:
-            del column[passages:]
-        kept = set(self.documents)
-        self.ids = {document: name for document, name in self.ids.items() if document in kept}
-
     def seal(self, folder: Path, first: int, last: int) -> Path:
         """Write the arrays, and give the file the name of its range in `folder`."""
-        assert self._file is not None  # noqa: S101 (only a file with passages is sealed)
-        with self._file as file:
-            file.add("passages", np.array(self.passages, np.int64))
-            file.add("documents", np.array(self.documents, np.int64))
-            file.add("ends", np.array(self.ends, np.int64))
-            file.add("checksums", np.array(self.checksums, np.uint32))
-            names = json.dumps(self.ids, ensure_ascii=False).encode()
-            file.add("ids", np.frombuffer(names, np.uint8))
-            lists = WordLists.from_words(self.keys, self.places)
-            file.add("lists", lists.keys)
-            file.add("list counts", lists.counts.astype(np.uint32))
-            file.add("list words", lists.places)
-            path = folder / name_of(first, last)
-            file.seal(path, {"identity": self.identity})
+        file = self._file
+        assert file is not None  # noqa: S101 (only a file with passages is sealed)
+        file.add("passages", np.array(self.passages, np.int64))
+        file.add("documents", np.array(self.documents, np.int64))
+        file.add("ends", np.array(self.ends, np.int64))
+        file.add("checksums", np.array(self.checksums, np.uint32))
+        names = json.dumps(self.ids, ensure_ascii=False).encode()
+        file.add("ids", np.frombuffer(names, np.uint8))
+        lists = WordLists.from_words(self.keys, self.places)
+        file.add("lists", lists.keys)
+        file.add("list counts", lists.counts.astype(np.uint32))
+        file.add("list words", lists.places)
+        path = folder / f"{first:010d}-{last:010d}.codes"
+        file.seal(path, {"identity": self.identity})
         return path
 
     def discard(self) -> None:
-        """Remove the file."""
+        """Remove the file, unless it was sealed."""
         if self._file is not None:
-            self._file.__exit__(None, None, None)
-
-
-def place_words(data: bytes, start: int) -> tuple[NDArray[np.uint32], Index]:
-    """Return the list of each word of a passage, and where it begins, if the passage does there."""
-    rows = find_rows(data)
-    keys, numbers = list_words(rows)
-    return keys, start + HEADER.size + rows.itemsize * numbers
-
-
-def name_of(first: int, last: int) -> str:
-    """Return the name of the file of codes of a range of passages."""
-    return f"{first:010d}-{last:010d}.codes"
+            self._file.discard()
 
 
 def range_of(path: Path) -> tuple[int, int]:
@@ -124,15 +102,8 @@ def range_of(path: Path) -> tuple[int, int]:
 class CodesFile:
     """A file of codes, open for reading by several threads.
 
-    Attributes:
-        path: Where it is.
-        first: The first passage of its range.
-        last: The last passage of its range.
-        passages: Those that it has, ascending, int64 ``[passages]``.
-        documents: The document of each, int64 ``[passages]``.
-        starts: Where the word codes of each begin, in bytes, int64 ``[passages]``.
-        ends: Where they end.
-        lists: The lists of its words.
+    Its range is `first` to `last`. `passages` are those that it has, ascending, `documents` are
+    their documents, and `starts` and `ends` where their word codes are, in bytes, all int64.
 
     Raises:
         DamagedFileError: If it is not one that was written for the index with this identity.
@@ -150,7 +121,7 @@ class CodesFile:
         self.starts: Numbers = np.append(0, self.ends)[:-1]
         self._checksums: NDArray[np.uint32] = self._sealed.read("checksums")
         keys, counts, places = map(self._sealed.read, ("lists", "list counts", "list words"))
-        self.lists = WordLists.from_arrays(keys, counts.astype(np.int64), places)
+        self.lists = WordLists(keys, counts.astype(np.int64), places)
         self._sound: set[int] = set()
 
     @classmethod
@@ -193,13 +164,7 @@ class CodesFile:
 
 
 def merge(files: Sequence[CodesFile], alive: Numbers, folder: Path, identity: str) -> Path | None:
-    """Copy the passages that are alive of neighbouring files into one in `folder`.
-
-    Passages whose word codes changed are copied as they are, so that they stay damaged.
-
-    Returns:
-        The new file, of the range of all; None if no passage is left, and nothing was written.
-    """
+    """Return a new file of the passages that are alive of neighbouring files; None without any."""
     builder = CodesBuilder(folder / UNFINISHED, identity)
     try:
         for file in files:
@@ -207,7 +172,8 @@ def merge(files: Sequence[CodesFile], alive: Numbers, folder: Path, identity: st
             passages, documents = file.passages[is_alive], file.documents[is_alive]
             numbers = zip(passages.tolist(), documents.tolist(), strict=True)
             for passage, document in numbers:
-                builder.add(passage, document, file.ids[document], file.read(passage) or b"")
+                data = file.read(passage) or b""  # so that what changed stays damaged
+                builder.add(passage, document, file.ids[document], data)
         if not len(builder):
             return None
         return builder.seal(folder, files[0].first, files[-1].last)

@@ -30,13 +30,16 @@ STALE_SHARE = 0.5
 """A file is written again if more than this share of its passages is deleted."""
 
 
+def list_folder(folder: Path) -> list[Path]:
+    """Return what is in a folder, sorted; nothing if it is none."""
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
 def list_files(folder: Path) -> list[Path]:
     """Return the files of codes that count, in the order of their passages."""
-    names = folder.iterdir() if folder.is_dir() else ()
-    paths = sorted(path for path in names if codes_file.NAME.fullmatch(path.name))
-    widest = sorted(paths, key=lambda path: (range_of(path)[0], -range_of(path)[1]))
+    paths = [path for path in list_folder(folder) if codes_file.NAME.fullmatch(path.name)]
     kept: list[Path] = []
-    for path in widest:
+    for path in sorted(paths, key=lambda path: (range_of(path)[0], -range_of(path)[1])):
         if not kept or range_of(path)[1] > range_of(kept[-1])[1]:
             kept.append(path)
     return kept
@@ -49,10 +52,9 @@ def find_last(folder: Path) -> int:
 
 def list_own(folder: Path) -> list[Path]:
     """Return all our files in a folder, unfinished ones among them; it need not be there."""
-    names = sorted(folder.iterdir()) if folder.is_dir() else []
     return [
         path
-        for path in names
+        for path in list_folder(folder)
         if (codes_file.NAME.fullmatch(path.name) or path.name == UNFINISHED) and not path.is_dir()
     ]
 
@@ -84,13 +86,16 @@ def _remove(path: Path) -> None:
 def compact(folder: Path, alive: Numbers, identity: str) -> None:
     """Merge small files if there are many, and write again those that are mostly deleted."""
     files = [CodesFile.open_or_none(path, identity) for path in list_files(folder)]
-    sound = [file for file in files if file is not None]
-    for file in sound:
-        if len(file) - _count_alive(file.path, alive) > STALE_SHARE * len(file):
-            _replace(folder, [file], alive, identity)
-    run = _find_run(files)
-    if run:
-        _replace(folder, run, alive, identity)
+    stale = [
+        [file]
+        for file in files
+        if file and len(file) - _count_alive(file.path, alive) > STALE_SHARE * len(file)
+    ]
+    for run in (*stale, _find_run(files)):
+        path = merge(run, alive, folder, identity)
+        for file in run if path else ():  # the sweep removes what nothing is left of
+            if file.path != path:
+                _remove(file.path)
 
 
 def _find_run(files: Sequence[CodesFile | None]) -> list[CodesFile]:
@@ -108,12 +113,3 @@ def _find_run(files: Sequence[CodesFile | None]) -> list[CodesFile]:
         run.insert(0, file)
         total += len(file)
     return run if len(run) > FEW_FILES else []
-
-
-def _replace(folder: Path, files: Sequence[CodesFile], alive: Numbers, identity: str) -> None:
-    path = merge(files, alive, folder, identity)
-    if path is None:
-        return  # the sweep removes them
-    for file in files:
-        if file.path != path:
-            _remove(file.path)

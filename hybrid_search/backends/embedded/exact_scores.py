@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.snapshot import Snapshot
 from hybrid_search.backends.types import Key, Request
-from hybrid_search.backends.window import choose_window
 from hybrid_search.text.best_passages import BestPassages, best_passages, best_stored_passages
 
 FEWEST_DOCUMENTS = 0.5
@@ -54,11 +54,7 @@ def score(
     All spans of `passages` and of those `by_words` are scored.
     """
     numbers = sorted({*passages.tolist(), *by_words})
-
-    def choose(ranked: list[Key]) -> list[Key]:
-        chosen = choose_window(snapshot.documents.find(ranked).tolist(), request.window)
-        return [ranked[position] for position in chosen]
-
+    choose = partial(snapshot.documents.choose, window=request.window)
     if request.span_filter:
         codes = snapshot.read_codes(numbers, with_turns=bool(request.speakers))
         return best_passages(request.vector, codes, choose, request.span_filter, by_words)

@@ -75,9 +75,10 @@ def any_of(queries: Iterable[tantivy.Query]) -> tantivy.Query:
     return tantivy.Query.boolean_query(parts) if parts else tantivy.Query.empty_query()
 
 
-def all_of(queries: Iterable[tantivy.Query]) -> tantivy.Query:
-    """Return the query of what all of `queries` find, of which there is one at least."""
-    return tantivy.Query.boolean_query([(tantivy.Occur.Must, query) for query in queries])
+def all_of(*queries: tantivy.Query | None) -> tantivy.Query:
+    """Return the query of what all of `queries` find but those that are None; one is none."""
+    parts = [(tantivy.Occur.Must, query) for query in queries if query is not None]
+    return tantivy.Query.boolean_query(parts)
 
 
 def all_but(query: tantivy.Query) -> tantivy.Query:

@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.errors import (
     DamagedIndexError,
     HybridSearchError,
     IndexBusyError,
     IndexStoreError,
 )
+
+_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_DISK_WORDS = ("StorageFull", "No space left", "FileTooLarge", "QuotaEx")
 
 
 def describe_damage(path: Path, why: str) -> str:
@@ -25,7 +29,7 @@ def describe_damage(path: Path, why: str) -> str:
 
 @contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Raise errors of tantivy and of the file system about the index at `path` as ours.
+    """Raise errors of files, of tantivy and of the system about the index at `path` as ours.
 
     tantivy raises ValueError with words, and where it meets what it thinks impossible, an exception
     of its own that is no Exception. They become an IndexStoreError if the disk is full or fails, or
@@ -42,31 +46,34 @@ def translate_errors(path: Path) -> Iterator[None]:
 
 
 def _translate(path: Path, error: BaseException) -> HybridSearchError | None:
-    """Return our error for one of tantivy or of the file system, None for any other."""
-    if isinstance(error, HybridSearchError):
+    """Return our error for one of files, of tantivy or of the system, None for any other."""
+    if isinstance(error, DamagedFileError):
+        return DamagedIndexError(describe_damage(path, str(error)))
+    if type(error).__name__ == "PanicException":
+        return DamagedIndexError(describe_damage(path, "it cannot be read"))
+    if isinstance(error, HybridSearchError) or not isinstance(error, OSError | ValueError):
         return None
+    number, words = getattr(error, "errno", None), str(error)
+    if number in _FULL_DISK or any(sign in words for sign in _FULL_DISK_WORDS):
+        return IndexStoreError(
+            f"the disk is full at {path}: what was committed is safe. "
+            "Free space and run the same command again."
+        )
+    if number == errno.EIO or "Input/output error" in words:
+        return IndexStoreError(
+            f"{path}: Input/output error. What was committed is safe: "
+            "check the disk and run the same command again."
+        )
     if isinstance(error, OSError):
-        return _translate_system_error(path, error)
-    if isinstance(error, ValueError):
-        return _translate_words(path, str(error))
-    is_panic = type(error).__name__ == "PanicException"
-    return DamagedIndexError(describe_damage(path, "it cannot be read")) if is_panic else None
-
-
-def _translate_system_error(path: Path, error: OSError) -> HybridSearchError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return _full_disk(path)
-    if error.errno == errno.EIO:
-        return _failing_disk(path, str(error.strerror))
-    return IndexStoreError(
-        f"{error.filename or path}: {error.strerror}: "
-        "use another folder, or let this user write there"
-    )
+        return IndexStoreError(
+            f"{error.filename or path}: {error.strerror}: "
+            "use another folder, or let this user write there"
+        )
+    return _translate_words(path, words)
 
 
 def _translate_words(path: Path, words: str) -> HybridSearchError:
-    if any(sign in words for sign in ("StorageFull", "No space left", "FileTooLarge", "QuotaEx")):
-        return _full_disk(path)
+    """Return our error for an error of tantivy."""
     if "LockBusy" in words:
         return IndexBusyError(
             f"index {path.stem!r} is being written by another process: "
@@ -77,19 +84,4 @@ def _translate_words(path: Path, words: str) -> HybridSearchError:
             f"{path} cannot be written ({words.splitlines()[0]}): let this user write in it, or "
             "use another folder"
         )
-    if "Input/output error" in words:
-        return _failing_disk(path, "Input/output error")
     return DamagedIndexError(describe_damage(path, words.splitlines()[0] if words else "tantivy"))
-
-
-def _full_disk(path: Path) -> IndexStoreError:
-    return IndexStoreError(
-        f"the disk is full at {path}: what was committed is safe. "
-        "Free space and run the same command again."
-    )
-
-
-def _failing_disk(path: Path, why: str) -> IndexStoreError:
-    return IndexStoreError(
-        f"{path}: {why}. What was committed is safe: check the disk and run the same command again."
-    )

@@ -9,24 +9,26 @@ import json
 import os
 import secrets
 import typing
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from hybrid_search.backends.crc import crc32
 from hybrid_search.backends.embedded.failures import describe_damage
 from hybrid_search.backends.embedded.sealed_file import sync_folder
 from hybrid_search.backends.types import SCHEMA, IndexSpec
 from hybrid_search.errors import DamagedIndexError, IndexStoreError
-from hybrid_search.private_files import create_file, read_plain_file
+from hybrid_search.private_files import read_plain_file, replace_file
 from hybrid_search.text import window_policy
 
-NAME, UNFINISHED = "head.json", "head.tmp"
+NAME = "head.json"
 FORMAT = 3
 """Version of the files of an index."""
 
-LARGEST = 1 << 16
+LARGEST = 1 << 26
+
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What is raised where a file does not hold what was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +37,19 @@ class Head:
 
     Attributes:
         spec: The model and settings that it was made for.
-        identity: What tells it from others of its name, in hexadecimal digits.
         version: Which of its folders has its files.
+        identity: What tells it from others of its name, in hexadecimal digits.
         format: Version of these files.
     """
 
     spec: IndexSpec
-    identity: str
     version: int
+    identity: str = field(default_factory=lambda: secrets.token_hex(8))
     format: int = FORMAT
-
-    @classmethod
-    def create(cls, spec: IndexSpec, version: int) -> Self:
-        """Return the head of a new index."""
-        return cls(spec, secrets.token_hex(8), version)
 
     def write(self, folder: Path) -> None:
         """Put this head in the place of an earlier one, and see that it reaches the disk."""
-        text = json.dumps(asdict(self))
-        unfinished = folder / UNFINISHED
-        with os.fdopen(create_file(unfinished), "wb") as file:
-            file.write(json.dumps({"head": text, "crc32": crc32(text.encode())}).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(folder / NAME)
+        write_checked(folder / NAME, asdict(self))
         sync_folder(folder)
 
     def version_folder(self, folder: Path) -> Path:
@@ -77,10 +68,10 @@ def read_head(folder: Path) -> Head | None:
     if not os.path.lexists(path):
         return None
     try:
-        values = _parse(read_plain_file(path, LARGEST))
+        values = read_checked(path)
         formats = values["format"], values["spec"]["schema"]
         head = _build(values) if formats == (FORMAT, SCHEMA) else None
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+    except MALFORMED as error:
         why = f"its record of the model and policy cannot be read: {error}"
         raise DamagedIndexError(describe_damage(folder, why)) from error
     if head is None:
@@ -91,24 +82,26 @@ def read_head(folder: Path) -> Head | None:
     return head
 
 
-def _parse(data: bytes) -> dict[str, Any]:
-    """Return what was written; ValueError is raised if it is not that."""
-    stored = json.loads(data)
-    if crc32(stored["head"].encode()) != stored["crc32"]:
-        raise ValueError("its checksum differs")
-    values: dict[str, Any] = json.loads(stored["head"])
-    return values
-
-
-def _build(values: Mapping[str, Any]) -> Head:
+def _build(values: dict[str, Any]) -> Head:
     spec = IndexSpec(**values["spec"])
-    _check_types(spec)
-    window_policy.parse(spec.policy)
-    return Head(**{**values, "spec": spec})
-
-
-def _check_types(spec: IndexSpec) -> None:
     for name, kind in typing.get_type_hints(IndexSpec).items():
         value = getattr(spec, name)
         if type(value) is not kind or value in ("", 0):
             raise ValueError(f"{name} is {value!r}")
+    window_policy.parse(spec.policy)
+    return Head(**{**values, "spec": spec})
+
+
+def write_checked(path: Path, value: Any) -> None:
+    """Write a JSON value with its checksum to a file, in place of an earlier one."""
+    text = json.dumps(value)
+    stored = {path.stem: text, "crc32": crc32(text.encode())}
+    replace_file(path, json.dumps(stored).encode())
+
+
+def read_checked(path: Path) -> Any:
+    """Return what `write_checked` wrote; one of `MALFORMED` or OSError is raised if it is not."""
+    stored = json.loads(read_plain_file(path, LARGEST))
+    if crc32(stored[path.stem].encode()) != stored["crc32"]:
+        raise ValueError("its checksum differs")
+    return json.loads(stored[path.stem])

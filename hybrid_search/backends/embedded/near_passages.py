@@ -63,14 +63,10 @@ Lists have the words of all passages, so the fewer are left, the more lists must
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchedFiles:
-    """The words of an index, and which of its passages may be proposed.
+    """The words of each file of an index, and which of its passages are `usable`, bool.
 
-    Attributes:
-        searches: Those of each file.
-        usable: For each of them, which passages may be proposed, bool ``[passages]``.
-        counts: The number of words of each list, in all files, int64 ``[LEVELS * centroids]``.
-        codebook: The codebook of the word codes.
-        bits: The bits of a number of them.
+    `counts` are the words of each list in all files, int64 ``[LEVELS * centroids]``, and `bits`
+    those of a number of the word codes.
     """
 
     searches: Sequence[WordSearch]
@@ -93,14 +89,6 @@ class Limits:
     margin: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NearPassages:
-    """Passages that seem near a query: their positions in each search, and their scores."""
-
-    rows: Sequence[Index]
-    scores: Sequence[Floats]
-
-
 def count_words(searches: Iterable[WordSearch], codebook: Codebook) -> NDArray[np.int64]:
     """Return the number of words of each list, int64 ``[LEVELS * centroids]``."""
     counts = np.zeros(LEVELS * len(codebook.centroids), np.int64)
@@ -118,28 +106,24 @@ def propose(
 ) -> Numbers:
     """Return the numbers of the passages that seem nearest to `vector`, in no particular order.
 
-    Args:
-        files: Where to look.
-        vector: A unit vector, float32 ``[dimension]``.
-        least: How many at least; there are fewer if fewer are usable.
-        least_documents: Of how many documents at least, as far as so many are compared.
-        documents: Which passage is of which document.
+    They are at least `least`, if so many are usable, and of `least_documents`, as far as so many
+    are compared. `vector` has length 1, float32 ``[dimension]``.
     """
     query = RoughWordQuery(vector, files.codebook, files.bits)
     usable = sum(int(np.count_nonzero(part)) for part in files.usable)
     with ThreadPoolExecutor(available_cores()) as pool:  # numpy and numkong release Python's lock
         if usable**2 <= UNLISTED * len(files):
             rows = [np.flatnonzero(part) for part in files.usable]
-            near = _compare_spans(pool, files, query, rows)
         else:
-            near = _find_by_words(pool, files, query, least, usable)
+            rows = _find_by_words(pool, files, query, least, usable)
+        scores = _compare_spans(pool, files, query, rows)
     passages = np.concatenate(
-        [search.file.passages[own] for search, own in zip(files.searches, near.rows, strict=True)]
+        [search.file.passages[own] for search, own in zip(files.searches, rows, strict=True)]
     )
-    count = count_near(near.scores, compute_limits(len(files), least))
+    count = count_near(scores, compute_limits(len(files), least))
     return passages[
         select_of_documents(
-            near.scores, count, lambda places: documents.find(passages[places]), least_documents
+            scores, count, lambda places: documents.find(passages[places]), least_documents
         )
     ]
 
@@ -150,8 +134,8 @@ def _find_by_words(
     query: RoughWordQuery,
     least: int,
     usable: int,
-) -> NearPassages:
-    """Compare words, then spans of the passages with the best, which are returned."""
+) -> list[Index]:
+    """Return the passages with the best words: their positions in each search."""
     limits = compute_word_limits(len(files), least)
     words = int(files.counts.sum())
     count = max(LISTED_WORDS, words // LISTED_SHARE) * len(files) // usable
@@ -165,8 +149,7 @@ def _find_by_words(
             break
         count *= 4
     best = select_best(cosines, count_near(cosines, limits))
-    rows = [own[positions] for own, positions in zip(rows, best, strict=True)]
-    return _compare_spans(pool, files, query, rows)
+    return [own[positions] for own, positions in zip(rows, best, strict=True)]
 
 
 def _compare_words(
@@ -188,11 +171,11 @@ def _compare_words(
 
 def _compare_spans(
     pool: ThreadPoolExecutor, files: SearchedFiles, query: RoughWordQuery, rows: Sequence[Index]
-) -> NearPassages:
-    """Return some passages with the cosines of their best spans."""
+) -> list[Floats]:
+    """Return the cosines of the best spans of some passages."""
     map_files = _choose_map(pool, sum(map(len, rows)) > 2 * MOST_COMPARED)
     scores = map_files(lambda search, own: search.score_spans(query, own), files.searches, rows)
-    return NearPassages(rows, list(scores))
+    return list(scores)
 
 
 def _choose_map(pool: ThreadPoolExecutor, in_threads: bool) -> Callable[..., Iterable[Any]]:
@@ -235,11 +218,8 @@ def select_of_documents(
 ) -> Index:
     """Return the places of the `count` best scores among all, and of the best of further documents.
 
-    Args:
-        scores: Some lists of scores; those of -inf are left out.
-        count: How many of the best are taken, from whatever documents.
-        find_documents: Returns the document of each score at places in the joined lists.
-        least_documents: Of how many documents there are some at least, if there are so many.
+    There are some of `least_documents`, if so many have a score above -inf. `find_documents`
+    returns the document of each score at some places in the joined lists.
     """
     joined = np.concatenate(scores)
     best = select_best([joined], count)[0]

@@ -38,7 +38,7 @@ class NextVersion(IndexVersion):
             if current is None:
                 raise IndexMissingError(f"index {folder.stem!r} was deleted meanwhile")
             self._old = current
-            self._new = Head.create(spec, current.version + 1)
+            self._new = Head(spec, current.version + 1)
             sweep_versions(folder, current)  # of a run that was killed
             create_version(folder, self._new)
         except BaseException:

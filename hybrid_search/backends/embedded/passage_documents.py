@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends.types import Key
+from hybrid_search.backends.window import choose_window
 
 Numbers = NDArray[np.int64]
 """Numbers of passages, or of documents."""
@@ -35,3 +36,8 @@ class PassageDocuments:
     def count(self, passages: Sequence[Key] | Numbers) -> int:
         """Return how many documents some passages are of."""
         return len(set(self.find(passages).tolist()))  # of some hundred sooner than np.unique
+
+    def choose(self, ranked: Sequence[Key], window: int) -> list[Key]:
+        """Return the passages within the window of a leg, of some that are ranked."""
+        positions = choose_window(self.find(ranked).tolist(), window)
+        return [ranked[position] for position in positions]

@@ -16,7 +16,6 @@ from hybrid_search.backends.embedded.facts import list_facts
 from hybrid_search.backends.turn_layout import build_layout, read_speakers
 from hybrid_search.backends.types import Fault, PassageContent
 from hybrid_search.text.filters import leaves
-from hybrid_search.text.stems import stem_text
 from hybrid_search.text.types import Entry
 
 PASSAGE, DOCUMENT, ORDINAL, SPANS = "passage", "document", "ordinal", "spans"
@@ -33,18 +32,9 @@ _CHECKSUM = struct.Struct("<I")
 class Record:
     """Everything of a passage but its codes.
 
-    Attributes:
-        passage: Its number, which is never given to another.
-        document: The number of the first passage of its document.
-        ordinal: Its place among the passages of the document.
-        id: The id of the document.
-        source_hash: That of the document's version.
-        passages: How many passages the document has.
-        start: Where it begins in the document.
-        spans: How many covering windows it has.
-        text: Its text.
-        layout: Its turns, as JSON.
-        metadata: Those of the document, as JSON.
+    Its number, `passage`, is never given to another, and `document` is that of the first passage of
+    its document. `layout` are its turns, as JSON, and `metadata` the document's. The rest is as in
+    `Entry`.
     """
 
     passage: int
@@ -95,7 +85,7 @@ def make_record(entry: Entry, passage: int, document: int) -> Record:
     )
 
 
-def to_document(record: Record, terms: str | None = None) -> tantivy.Document:
+def to_document(record: Record, terms: str) -> tantivy.Document:
     """Return a record as tantivy takes it; `terms` are those of its text, joined by blanks."""
     document = tantivy.Document()
     document.add_unsigned(PASSAGE, record.passage)
@@ -107,20 +97,15 @@ def to_document(record: Record, terms: str | None = None) -> tantivy.Document:
     _add_texts(document, FACTS, list_facts(record.id, metadata))
     _add_texts(document, FIELDS, (f"{kind}:{name}" for name, kind, _ in leaves(metadata)))
     _add_texts(document, SPEAKERS, read_speakers(record.layout))
-    document.add_text(TERMS, stem_text(record.text) if terms is None else terms)
-    document.add_bytes(RECORD, pack(record))
+    document.add_text(TERMS, terms)
+    data = json.dumps(astuple(record), ensure_ascii=False).encode()
+    document.add_bytes(RECORD, _CHECKSUM.pack(crc32(data)) + data)
     return document
 
 
 def _add_texts(document: tantivy.Document, field: str, texts: Iterable[str]) -> None:
     for text in dict.fromkeys(texts):
         document.add_text(field, text)
-
-
-def pack(record: Record) -> bytes:
-    """Return a record as bytes, with their checksum."""
-    data = json.dumps(astuple(record), ensure_ascii=False).encode()
-    return _CHECKSUM.pack(crc32(data)) + data
 
 
 def read(document: tantivy.Document) -> Record:

@@ -48,13 +48,7 @@ _checked: set[tuple[object, ...]] = set()
 class RecordReader:
     """One commit of the records in `folder`; later ones are not seen.
 
-    Attributes:
-        index: tantivy's index.
-        searcher: tantivy's reader of the commit.
-        stamp: The number of the commit, which grows with each.
-
-    Raises:
-        DamagedFileError: If a file is damaged.
+    Its number, `stamp`, grows with each. DamagedFileError is raised if a file is damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -90,11 +84,9 @@ class RecordReader:
         answer: Any = self.searcher.aggregate(tantivy.Query.all_query(), total)
         return int(answer["spans"]["value"] or 0)
 
-    def list_numbers(
-        self, field: str, query: tantivy.Query | None = None, limit: int | None = None
-    ) -> Numbers:
+    def list_numbers(self, field: str, query: tantivy.Query | None = None) -> Numbers:
         """Return the values of a number field of what a query finds, ascending."""
-        hits = self._search_in_order(field, query, limit)
+        hits = self._search_in_order(field, query)
         return np.fromiter((value for value, _ in hits), np.int64, len(hits))
 
     def list_passages(self, query: tantivy.Query | None = None) -> tuple[Numbers, Numbers]:
@@ -155,16 +147,11 @@ class RecordReader:
         """Return the BM25 scores of the passages that contain a word of a phrase, best first.
 
         Equal scores are in the order of the numbers. If more have the last score than `limit` has
-        room for, none of them is returned.
-
-        Args:
-            phrase: The phrase.
-            limit: How many scores are found at most.
-            within: What a passage must be besides, None for any.
+        room for, none of them is returned. `within` is what a passage must be besides.
         """
         query = self.match_phrase(phrase)
         if within is not None:
-            query = facts.all_of([tantivy.Query.const_score_query(within, 0.0), query])
+            query = facts.all_of(tantivy.Query.const_score_query(within, 0.0), query)
         hits = self.searcher.search(query, limit=max(1, limit), count=False).hits
         if len(hits) == limit < len(self):
             hits = [hit for hit in hits if hit[0] > hits[-1][0]]
@@ -176,19 +163,16 @@ class RecordReader:
         ]
         return {number: -negative for negative, number in sorted(scored)}
 
-    def find_addresses(self, passages: Sequence[int]) -> dict[int, tantivy.DocAddress]:
-        """Return where those of `passages` are that exist."""
-        found: dict[int, tantivy.DocAddress] = {}
+    def read_records(self, passages: Sequence[int]) -> dict[int, Record | None]:
+        """Return the records of those of `passages` that exist; None where one is damaged."""
+        addresses: dict[int, tantivy.DocAddress] = {}
         for start in range(0, len(passages), 1000):
             block = passages[start : start + 1000]
             query = self.match_any(record.PASSAGE, block)
-            found |= dict(self._search_in_order(record.PASSAGE, query, len(block)))
-        return {passage: found[passage] for passage in passages if passage in found}
-
-    def read_records(self, passages: Sequence[int]) -> dict[int, Record | None]:
-        """Return the records of those of `passages` that exist; None where one is damaged."""
-        addresses = self.find_addresses(passages)
-        return {passage: self._read(address) for passage, address in addresses.items()}
+            addresses |= dict(self._search_in_order(record.PASSAGE, query, len(block)))
+        return {
+            passage: self._read(addresses[passage]) for passage in passages if passage in addresses
+        }
 
     def find_records(self, query: tantivy.Query, limit: int | None = None) -> list[Record]:
         """Return the sound records that a query finds, in the order of passages."""
@@ -209,24 +193,20 @@ class RecordReader:
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """Return tantivy's list of segments, if it is one of ours.
-
-    Raises:
-        DamagedFileError: If it is not.
-    """
+    """Return tantivy's list of segments; raise DamagedFileError if it is not one of ours."""
     path = folder / META
     if path.exists() and not path.is_file():  # a pipe would wait for its writer
         raise DamagedFileError(f"{path} is not a plain file")
     try:
         meta: dict[str, Any] = json.loads(path.read_bytes())
-        is_ours = meta["index_settings"] == SETTINGS and type(meta["opstamp"]) is int
-        is_ours = is_ours and all(map(_is_segment, meta["segments"]))
+        if meta["index_settings"] != SETTINGS or type(meta["opstamp"]) is not int:
+            raise ValueError("its settings are others")
+        if not all(map(_is_segment, meta["segments"])):
+            raise ValueError("it has an impossible segment")
     except FileNotFoundError as error:
         raise DamagedFileError(f"{path} is missing") from error
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise DamagedFileError(f"{path} is not the one that was written: {error}") from error
-    if not is_ours:
-        raise DamagedFileError(f"{path} is not the one that was written")
     return meta
 
 
@@ -239,23 +219,14 @@ def _is_segment(segment: Mapping[str, Any]) -> bool:
 def list_files(meta: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of the files of all segments."""
     for segment in meta["segments"]:
-        yield from list_segment_files(segment)
-
-
-def list_segment_files(segment: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of the files of a segment."""
-    name = str(segment["segment_id"]).replace("-", "")
-    yield from (f"{name}.{part}" for part in PARTS)
-    if segment["deletes"]:
-        yield f"{name}.{segment['deletes']['opstamp']}.del"
+        name = str(segment["segment_id"]).replace("-", "")
+        yield from (f"{name}.{part}" for part in PARTS)
+        if segment["deletes"]:
+            yield f"{name}.{segment['deletes']['opstamp']}.del"
 
 
 def check_files(folder: Path, meta: Mapping[str, Any]) -> None:
-    """Compare each file with its checksum, unless this process has.
-
-    Raises:
-        DamagedFileError: If one is not the file that was written, or is missing.
-    """
+    """Compare each file with its checksum, unless this process has; raise DamagedFileError."""
     for name in list_files(meta):
         path = folder / name
         try:
@@ -271,16 +242,12 @@ def check_files(folder: Path, meta: Mapping[str, Any]) -> None:
 
 def _is_sound(data: bytes) -> bool:
     """Return whether a file of tantivy is the one that its footer describes."""
-    if len(data) < _TRAILER.size:
-        return False
-    length, magic = _TRAILER.unpack(data[-_TRAILER.size :])
-    end = len(data) - _TRAILER.size - length
-    if magic != _MAGIC or end < 0:
-        return False
     try:
-        footer = json.loads(data[end : -_TRAILER.size])
-        return bool(footer["crc"] == crc32(memoryview(data)[:end]))
-    except (ValueError, TypeError, LookupError, RecursionError):
+        length, magic = _TRAILER.unpack(data[-_TRAILER.size :])
+        end = len(data) - _TRAILER.size - length
+        footer = json.loads(data[max(0, end) : -_TRAILER.size])
+        return magic == _MAGIC and bool(footer["crc"] == crc32(memoryview(data)[:end]))
+    except (struct.error, ValueError, TypeError, LookupError, RecursionError):
         return False
 
 
@@ -291,7 +258,7 @@ def _open(folder: Path, meta: Mapping[str, Any]) -> tuple[tantivy.Index, tantivy
     except ValueError as error:
         if not any(sign in str(error) for sign in ("PermissionDenied", "ReadOnlyFilesystem")):
             raise
-        index, searcher = open_view(folder, meta)
+        index, searcher = _open_view(folder, meta)
     if index.schema != record.build_schema():
         raise DamagedFileError(f"the schema in {folder / META} is not the one that was written")
     return index, searcher
@@ -303,12 +270,12 @@ def _open_reader(folder: Path) -> tuple[tantivy.Index, tantivy.Searcher]:
     return index, index.searcher()
 
 
-def open_view(folder: Path, meta: Mapping[str, Any]) -> tuple[tantivy.Index, tantivy.Searcher]:
+def _open_view(folder: Path, meta: Mapping[str, Any]) -> tuple[tantivy.Index, tantivy.Searcher]:
     """Return an index of these segments, opened in a folder of links that is gone afterwards."""
     with tempfile.TemporaryDirectory() as view:
         for name in list_files(meta):
             try:
-                Path(Path(view) / name).symlink_to((folder / name).absolute())
+                (Path(view) / name).symlink_to((folder / name).absolute())
             except OSError:  # Windows lets few make links
                 shutil.copyfile(folder / name, Path(view) / name)
         (Path(view) / META).write_text(json.dumps(meta))

@@ -6,10 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.embedded.record import CHANGED_CONTENT
 from hybrid_search.backends.embedded.snapshot import Snapshot
-from hybrid_search.backends.types import DamagedRowError, Fault, ListedPassage, ScannedPassage
+from hybrid_search.backends.types import (
+    DamagedRowError,
+    Fault,
+    ListedPassage,
+    ScannedPassage,
+    find_codes_fault,
+)
 from hybrid_search.text import word_codes
 
 PAGE_PASSAGES = 256

@@ -14,22 +14,18 @@ import struct
 from collections.abc import Mapping
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends.crc import crc32
-from hybrid_search.private_files import create_file
+from hybrid_search.private_files import create_file, write_all
 
 ALIGNMENT = 64
 MAGIC = b"HSSEAL01"
 _TRAILER = struct.Struct("<QI8s")
 """Length and CRC-32 of the footer, and `MAGIC`."""
-
-CHECKED_BYTES = 1 << 24
-"""How much is read at once to check an array."""
 
 
 class DamagedFileError(Exception):
@@ -39,45 +35,32 @@ class DamagedFileError(Exception):
 class SealedFileWriter:
     """Writes a sealed file under the name `unfinished`, and gives it its own when it is whole.
 
-    Left by an exception, or without `seal`, the file is removed.
+    Attributes:
+        position: How many bytes have been written.
     """
 
     def __init__(self, unfinished: Path) -> None:
         self._unfinished = unfinished
         self._file = FileIO(create_file(unfinished), "wb")
         self._sections: dict[str, dict[str, Any]] = {}
-        self._position = 0
+        self.position = 0
 
-    @property
-    def position(self) -> int:
-        """How many bytes have been written."""
-        return self._position
-
-    def write(self, data: Any) -> None:
+    def write(self, data: bytes) -> None:
         """Append bytes that no section describes."""
-        view = memoryview(data).cast("B")
-        while view:
-            view = view[self._file.write(view) :]
-        self._position += memoryview(data).nbytes
-
-    def cut(self, position: int) -> None:
-        """Take back what was written behind a position."""
-        self._file.truncate(position)
-        self._file.seek(position)
-        self._position = position
+        write_all(self._file, data)
+        self.position += len(data)
 
     def add(self, name: str, array: NDArray[Any]) -> None:
         """Append an array as a section."""
-        self.write(bytes(-self._position % ALIGNMENT))
-        array = np.ascontiguousarray(array)
+        self.write(bytes(-self.position % ALIGNMENT))
+        data = array.tobytes()
         self._sections[name] = {
-            "start": self._position,
+            "start": self.position,
             "dtype": array.dtype.str,
             "shape": array.shape,
-            "crc32": crc32(array.data.cast("B") if array.nbytes else b""),
+            "crc32": crc32(data),
         }
-        if array.nbytes:
-            self.write(array.data)
+        self.write(data)
 
     def seal(self, path: Path, facts: Mapping[str, Any]) -> None:
         """Write the footer with `facts`, see that all is on the disk, and name the file `path`."""
@@ -89,15 +72,8 @@ class SealedFileWriter:
         self._unfinished.replace(path)
         sync_folder(path.parent)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def discard(self) -> None:
+        """Remove the file, unless it was sealed."""
         if not self._file.closed:
             self._file.close()
             self._unfinished.unlink(missing_ok=True)
@@ -106,17 +82,11 @@ class SealedFileWriter:
 class SealedFile:
     """A sealed file, mapped into memory.
 
-    Attributes:
-        path: Where it is.
-        facts: What its writer recorded of it.
-        data: All its bytes.
-
-    Raises:
-        DamagedFileError: If its footer, or an array, is not the one that was written.
+    `facts` are what its writer recorded of it, `data` all its bytes. DamagedFileError is raised if
+    its footer, or an array, is not the one that was written.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         if path.exists() and not path.is_file():  # a pipe would wait for its writer
             raise DamagedFileError(f"{path} is not a plain file")
         try:
@@ -137,22 +107,14 @@ class SealedFile:
         self.facts: Mapping[str, Any] = described["facts"]
         self._sections: Mapping[str, Mapping[str, Any]] = described["sections"]
         for name, section in self._sections.items():
-            size = self.read(name).nbytes
-            if _compute_checksum(self.data, section["start"], size) != section["crc32"]:
+            end = section["start"] + self.read(name).nbytes
+            if crc32(memoryview(self.data)[section["start"] : end]) != section["crc32"]:
                 raise DamagedFileError(f"the {name} in {path} are not those that were written")
 
     def read(self, name: str) -> NDArray[Any]:
         """Return an array; it is valid as long as somebody holds it."""
         section = self._sections[name]
         return np.ndarray(tuple(section["shape"]), section["dtype"], self.data, section["start"])
-
-
-def _compute_checksum(data: Any, start: int, size: int) -> int:
-    checksum = 0
-    view = memoryview(data)
-    for first in range(start, start + size, CHECKED_BYTES):
-        checksum = crc32(view[first : min(first + CHECKED_BYTES, start + size)], checksum)
-    return checksum
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,10 +1,14 @@
-"""An index as one commit left it: its records, which passages there are, and their codes."""
+"""An index as one commit left it: its records, which passages there are, and their codes.
+
+`Snapshots` keeps the latest of each index, for all threads.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -13,25 +17,24 @@ import numpy as np
 import tantivy
 from numpy.typing import NDArray
 
-from hybrid_search.backends.embedded import codes_folder, facts, record
+from hybrid_search.backends.embedded import codes_folder, facts, head, record
 from hybrid_search.backends.embedded.codes_file import CodesFile
 from hybrid_search.backends.embedded.head import Head
 from hybrid_search.backends.embedded.near_passages import SearchedFiles, count_words, propose
 from hybrid_search.backends.embedded.passage_documents import Numbers, PassageDocuments
-from hybrid_search.backends.embedded.record_reader import RecordReader
+from hybrid_search.backends.embedded.record_reader import META, RecordReader
 from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.backends.embedded.versions import (
     CODES,
-    FIELDS,
     RECORDS,
     identify_file,
-    read_note,
+    read_noted_fields,
 )
 from hybrid_search.backends.embedded.word_search import WordSearch
 from hybrid_search.backends.turn_layout import find_turns
 from hybrid_search.backends.types import Request
+from hybrid_search.errors import DamagedIndexError, IndexMissingError
 from hybrid_search.text import codebook, word_codes
-from hybrid_search.text.filters import Condition
 from hybrid_search.text.types import Codebook, Floats, WordCodes
 
 _log = logging.getLogger(__name__)
@@ -42,35 +45,34 @@ MOST_FILTERS = 16
 WINDOWS_RANKED = 4
 """How many times the window is ranked first; more if that holds too few documents."""
 
+TRIES = 5
+"""How often an index is opened that is replaced at the same moment."""
 
 _NONE = np.zeros(0, np.int64)
+
+_FileStates = Mapping[tuple[object, ...], WordSearch]
+"""The words of files of codes, by path and what changes with their content."""
+
+_IndexState = tuple[tuple[int, ...], ...]
+"""What changes with each commit of an index."""
 
 
 class Snapshot:
     """A commit of the index in `folder`, for several threads; later commits are not seen.
 
-    Attributes:
-        head: What the index is.
-        records: What tantivy keeps of it.
-        documents: Its passages, and the document of each.
-        files: Its files of codes that can be read.
-
-    Raises:
-        DamagedFileError: If a file of tantivy is damaged.
+    `files` are its files of codes that can be read. DamagedFileError is raised if one of tantivy is
+    damaged.
     """
 
-    def __init__(self, folder: Path, head: Head, earlier: Snapshot | None = None) -> None:
-        self.head = head
-        self._folder = head.version_folder(folder)
+    def __init__(self, folder: Path, current: Head, earlier: Snapshot | None = None) -> None:
+        self.head = current
+        self._folder = current.version_folder(folder)
         self._name = folder.stem
         self.records = RecordReader(self._folder / RECORDS)
         self.documents = self._list_passages(earlier)
-        self._by_file: Mapping[tuple[object, ...], CodesFile] = {}
-        self.files: Sequence[CodesFile] = ()
-        self._searches: dict[CodesFile, WordSearch] = {}
+        self._searches: _FileStates = self._open_files(earlier._searches if earlier else {})
+        self.files = [search.file for search in self._searches.values()]
         self._filters: dict[tuple[object, ...], Numbers] = {}
-        self._lock = threading.Lock()
-        self._open_files(earlier)
 
     def __len__(self) -> int:
         """Return the number of passages."""
@@ -95,32 +97,22 @@ class Snapshot:
             )
         return listed
 
-    def _open_files(self, earlier: Snapshot | None) -> None:
+    def _open_files(self, known: _FileStates) -> _FileStates:
         """Open the files of codes of these passages; those that were open stay open."""
-        self._by_file = self._find_files(earlier._by_file if earlier else {})
-        self.files = list(self._by_file.values())
-        if earlier is not None:
-            known = earlier._searches
-            self._searches = {file: known[file] for file in self.files if file in known}
-
-    def _find_files(
-        self, known: Mapping[tuple[object, ...], CodesFile]
-    ) -> dict[tuple[object, ...], CodesFile]:
-        found: dict[tuple[object, ...], CodesFile] = {}
+        spec = self.head.spec
+        searches: dict[tuple[object, ...], WordSearch] = {}
         for path in codes_folder.list_files(self._folder / CODES):
-            key = (path, *identify_file(path))
-            file = known.get(key) or self._open_file(path)
-            if file is not None:
-                found[key] = file
-        return found
-
-    def _open_file(self, path: Path) -> CodesFile | None:
-        try:
-            return CodesFile(path, self.head.identity)
-        except DamagedFileError as error:
-            path.stat()  # raises if it is gone
-            _log.warning("index %r: %s", self._name, error)
-            return None
+            state = (path, *identify_file(path))
+            if state in known:
+                searches[state] = known[state]
+                continue
+            try:
+                file = CodesFile(path, self.head.identity)
+                searches[state] = WordSearch(file, spec.dimension, spec.codes)
+            except DamagedFileError as error:
+                path.stat()  # raises if it is gone
+                _log.warning("index %r: %s", self._name, error)
+        return searches
 
     @cached_property
     def lost(self) -> Numbers:
@@ -136,8 +128,8 @@ class Snapshot:
     @cached_property
     def fields(self) -> dict[str, str]:
         """The metadata fields that documents have or had: dotted name -> type."""
-        noted = read_note(self._folder, FIELDS) or {}
-        return dict(sorted({**noted, **self.records.list_fields()}.items()))
+        fields = read_noted_fields(self._folder) | self.records.list_fields()
+        return dict(sorted(fields.items()))
 
     def find_places(self, passages: Sequence[int]) -> dict[int, tuple[str, int]]:
         """Return the document id and the ordinal of those of `passages` that are here.
@@ -151,12 +143,11 @@ class Snapshot:
         for passage, document, file in zip(passages, documents, files, strict=True):
             if document >= 0:
                 name = file.ids.get(document) if file else None
-                places[passage] = name or self._read_id(passage), passage - document
+                if name is None:
+                    (found,) = self.records.read_records([passage]).values()
+                    name = found.id if found else ""
+                places[passage] = name, passage - document
         return places
-
-    def _read_id(self, passage: int) -> str:
-        (found,) = self.records.read_records([passage]).values()
-        return found.id if found else ""
 
     def _find_files_of(self, passages: Sequence[int]) -> list[CodesFile | None]:
         """Return for each passage the file whose range it is in."""
@@ -192,19 +183,13 @@ class Snapshot:
 
     # Filters
 
-    def match_conditions(self, conditions: Sequence[Condition]) -> tantivy.Query | None:
-        """Return the query of the passages whose documents fulfil all conditions; None without."""
-        index = self.records.index
-        queries = [facts.build_query(index, condition) for condition in conditions]
-        return facts.all_of(queries) if queries else None
-
     def match_request(self, request: Request) -> tantivy.Query | None:
         """Return the query of what conditions and speakers of a request leave; None without."""
-        queries = [self.match_conditions(request.conditions)] if request.conditions else []
+        index = self.records.index
+        queries = [facts.build_query(index, condition) for condition in request.conditions]
         if request.speakers:
             queries.append(self.records.match_any(record.SPEAKERS, request.speakers))
-        found = [query for query in queries if query is not None]
-        return facts.all_of(found) if found else None
+        return facts.all_of(*queries) if queries else None
 
     def find_allowed(self, request: Request) -> Numbers | None:
         """Return the passages that conditions and speakers leave; None if there are neither."""
@@ -218,26 +203,14 @@ class Snapshot:
         return self._filters[key]
 
     def _find_allowed(self, request: Request) -> Numbers:
+        query = self.match_request(request)
         if request.speakers:
-            return self.records.list_numbers(record.PASSAGE, self.match_request(request))
-        conditions = self.match_conditions(request.conditions)
-        first = self.records.match_firsts()
-        firsts = facts.all_of([first, *([conditions] if conditions is not None else [])])
-        return self._find_passages(self.records.list_numbers(record.DOCUMENT, firsts))
-
-    def _find_passages(self, documents: Numbers) -> Numbers:
-        return self.documents.passages[np.isin(self.documents.documents, documents)]
+            return self.records.list_numbers(record.PASSAGE, query)
+        firsts = facts.all_of(self.records.match_firsts(), query)
+        allowed_documents = self.records.list_numbers(record.DOCUMENT, firsts)
+        return self.documents.passages[np.isin(self.documents.documents, allowed_documents)]
 
     # Proposals
-
-    def _list_searches(self) -> list[WordSearch]:
-        """Return the words of all files."""
-        spec = self.head.spec
-        with self._lock:
-            for file in self.files:
-                if file not in self._searches:
-                    self._searches[file] = WordSearch(file, spec.dimension, spec.codes)
-        return [self._searches[file] for file in self.files]
 
     @cached_property
     def _alive(self) -> list[NDArray[np.bool_]]:
@@ -245,7 +218,7 @@ class Snapshot:
 
     @cached_property
     def _word_counts(self) -> NDArray[np.int64]:
-        return count_words(self._list_searches(), self._codebook)
+        return count_words(self._searches.values(), self._codebook)
 
     @property
     def _codebook(self) -> Codebook:
@@ -264,21 +237,20 @@ class Snapshot:
                 alive & np.isin(file.passages, allowed)
                 for file, alive in zip(self.files, usable, strict=True)
             ]
+        searches = list(self._searches.values())
         files = SearchedFiles(
-            self._list_searches(), usable, self._word_counts, self._codebook, self.head.spec.codes
+            searches, usable, self._word_counts, self._codebook, self.head.spec.codes
         )
         return propose(files, vector, least, least_documents, self.documents)
 
     # What is stored
 
-    def score_words(
-        self, request: Request, within: tantivy.Query | None, window: int
-    ) -> dict[int, float]:
+    def score_words(self, request: Request) -> dict[int, float]:
         """Return the BM25 scores of the best passages, from as many documents as the window."""
-        limit = WINDOWS_RANKED * window
+        within, limit = self.match_request(request), WINDOWS_RANKED * request.window
         while True:
             scores = self.records.score(request.phrase, limit, within)
-            if limit >= len(self) or self.documents.count(list(scores)) >= window:
+            if limit >= len(self) or self.documents.count(list(scores)) >= request.window:
                 return scores
             limit *= WINDOWS_RANKED
 
@@ -292,3 +264,55 @@ class Snapshot:
     def count_documents(self) -> int:
         """Return how many documents there are."""
         return len(np.unique(self.documents.documents))
+
+
+class Snapshots:
+    """The latest snapshot of each index that was read, shared by all threads that query them."""
+
+    def __init__(self) -> None:
+        self._latest: dict[Path, tuple[_IndexState, Snapshot]] = {}
+        self._locks: dict[Path, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def open(self, folder: Path) -> Snapshot:
+        """Return the index in `folder` as its last commit left it.
+
+        IndexMissingError is raised if it is not complete, or is deleted meanwhile, DamagedFileError
+        or DamagedIndexError if it cannot be read.
+        """
+        with self._lock:
+            lock = self._locks.setdefault(folder, threading.Lock())
+        with lock:
+            for _ in range(TRIES - 1):  # it may be replaced by a new version meanwhile
+                with suppress(DamagedFileError, DamagedIndexError, OSError, ValueError):
+                    return self._open(folder)
+            return self._open(folder)
+
+    def _open(self, folder: Path) -> Snapshot:
+        latest = self._latest.get(folder)
+        if latest and latest[0] == _find_state(folder, latest[1].head):
+            return latest[1]
+        current = head.read_head(folder)
+        if current is None:
+            raise IndexMissingError(
+                f"index {folder.stem!r} was deleted while it was queried, or its creation was "
+                "interrupted: ingest into it again"
+            )
+        state = _find_state(folder, current)
+        earlier = latest[1] if latest and latest[1].head == current else None
+        snapshot = Snapshot(folder, current, earlier)
+        self._latest[folder] = state, snapshot
+        return snapshot
+
+    def close(self, folder: Path | None = None) -> None:
+        """Let go of one index, or of all."""
+        if folder is None:
+            self._latest.clear()
+        else:
+            self._latest.pop(folder, None)
+
+
+def _find_state(folder: Path, current: Head) -> _IndexState:
+    """Return what changes with each commit of an index that has this head."""
+    paths = (folder / head.NAME, current.version_folder(folder) / RECORDS / META)
+    return tuple(identify_file(path) if path.exists() else () for path in paths)

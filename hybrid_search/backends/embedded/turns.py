@@ -16,42 +16,29 @@ class Turns:
 
     def __init__(self, places: int) -> None:
         self._free = places
-        self._queue: deque[threading.Lock] = deque()
+        self._queue: deque[threading.Event] = deque()
         self._lock = threading.Lock()
 
     @contextmanager
     def take(self) -> Iterator[None]:
         """Wait for a place, and keep it during the block."""
-        self._wait()
+        turn = threading.Event()
+        with self._lock:
+            self._queue.append(turn)
+            self._let_in()
         try:
+            turn.wait()
             yield
         finally:
-            self._leave()
+            with self._lock:
+                if turn in self._queue:  # Ctrl-C while it waited
+                    self._queue.remove(turn)
+                else:
+                    self._free += 1
+                    self._let_in()
 
-    def _wait(self) -> None:
-        with self._lock:
-            if self._free:
-                self._free -= 1
-                return
-            turn = threading.Lock()
-            turn.acquire()
-            self._queue.append(turn)
-        try:
-            turn.acquire()
-        except BaseException:  # Ctrl-C
-            self._give_up(turn)
-            raise
-
-    def _give_up(self, turn: threading.Lock) -> None:
-        with self._lock:
-            if turn in self._queue:
-                self._queue.remove(turn)
-                return
-        self._leave()
-
-    def _leave(self) -> None:
-        with self._lock:
-            if self._queue:
-                self._queue.popleft().release()
-            else:
-                self._free += 1
+    def _let_in(self) -> None:
+        """Let those in who have waited longest, as many as there are places."""
+        while self._free and self._queue:
+            self._free -= 1
+            self._queue.popleft().set()

@@ -10,7 +10,6 @@ subject that it was not fitted on, are in lists of their own, which are read soo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -42,28 +41,16 @@ ten best passages so, of .98 with 0.5, of .95 with 0.2, and of .89 by the centro
 """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class WordLists:
-    """Where the words of a file begin, list by list.
+    """Where the words of a file begin: `places`, list by list, ascending in each.
 
-    Attributes:
-        keys: uint32 ``[lists]``, ascending: `LEVELS` times the centroid, and the level.
-        counts: int64 ``[lists]``: the number of words of each.
-        places: ``[words]``, list by list, ascending in each.
-        starts: int64 ``[lists]``: where each begins among `places`.
+    The key of a list is `LEVELS` times the centroid, and the level. `keys` ascend, `counts` are the
+    numbers of words, and `starts` is where each list begins among `places`.
     """
 
-    keys: NDArray[np.uint32]
-    counts: NDArray[np.int64]
-    places: Places
-    starts: NDArray[np.int64]
-
-    @classmethod
-    def from_arrays(
-        cls, keys: NDArray[np.uint32], counts: NDArray[np.int64], places: Places
-    ) -> Self:
-        """Return the lists that have these arrays."""
-        return cls(keys, counts, places, np.cumsum(counts) - counts)
+    def __init__(self, keys: NDArray[np.uint32], counts: NDArray[np.int64], places: Places) -> None:
+        self.keys, self.counts, self.places = keys, counts, places
+        self.starts: NDArray[np.int64] = np.cumsum(counts) - counts
 
     @classmethod
     def from_words(cls, keys: Iterable[NDArray[np.uint32]], places: Iterable[Index]) -> Self:
@@ -73,7 +60,7 @@ class WordLists:
         width = np.uint32 if places_of_all.max(initial=0) < 1 << 32 else np.uint64
         order = np.argsort(joined, kind="stable")
         unique, counts = np.unique(joined, return_counts=True)
-        return cls.from_arrays(unique, counts, places_of_all[order].astype(width))
+        return cls(unique, counts, places_of_all[order].astype(width))
 
     def find(self, are_read: NDArray[np.bool_]) -> Index:
         """Return where the words of some lists begin, ascending; bool ``[keys]`` says which."""
@@ -93,12 +80,10 @@ def list_words(rows: Rows) -> tuple[NDArray[np.uint32], Index]:
 def choose_lists(
     centroid_products: Floats, counts: NDArray[np.int64], words: int
 ) -> NDArray[np.bool_]:
-    """Return which lists are read: those whose words may be nearest, until they have enough.
+    """Return which lists are read: those whose words may be nearest, until they have `words`.
 
-    Args:
-        centroid_products: The products of the phrase and each centroid, float32 ``[centroids]``.
-        counts: The number of words of each list, int64 ``[LEVELS * centroids]``.
-        words: How many words; if there are fewer, all lists are read.
+    `centroid_products` are those of the phrase and each centroid, float32 ``[centroids]``, and
+    `counts` the words of each list, int64 ``[LEVELS * centroids]``.
     """
     residual_parts = (np.arange(LEVELS, dtype=np.float32) + np.float32(0.5)) * STEPS
     residual_parts /= RESIDUAL_STEPS

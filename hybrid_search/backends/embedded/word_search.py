@@ -37,12 +37,7 @@ UNKNOWN = 1.0
 
 
 class WordSearch:
-    """The words of a file of codes, for several threads.
-
-    Attributes:
-        file: The file.
-        lists: Its words by centroids.
-    """
+    """The words of a file of codes, for several threads; `lists` are those by centroids."""
 
     def __init__(self, file: CodesFile, dimension: int, bits: int) -> None:
         self.file, self.lists = file, file.lists
@@ -62,15 +57,10 @@ class WordSearch:
     def score_words(
         self, query: RoughWordQuery, are_read: NDArray[np.bool_], usable: NDArray[np.bool_] | None
     ) -> tuple[Index, Floats]:
-        """Return the passages that have a word in some lists, and the cosine of its best.
+        """Return the positions of passages that have a word in some lists, and its best cosine.
 
-        Args:
-            query: The query.
-            are_read: Which lists are read, as of `choose_lists`.
-            usable: Which passages count, bool ``[passages]``; None if all do.
-
-        Returns:
-            The positions of the passages, ascending, and float32 ``[passages]``.
+        `are_read` says which lists, as of `choose_lists`, and `usable` which passages count, bool
+        ``[passages]``; all do without it. The positions ascend, the cosines are float32.
         """
         places = self.lists.find(are_read)
         firsts = np.searchsorted(places, self.file.starts)

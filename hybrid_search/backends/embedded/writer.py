@@ -6,32 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import tantivy
 
+from hybrid_search.backends.base import Writer, find_field_user
 from hybrid_search.backends.embedded import codes_folder, facts, record
 from hybrid_search.backends.embedded.codes_file import UNFINISHED, CodesBuilder
-from hybrid_search.backends.embedded.failures import describe_damage, translate_errors
-from hybrid_search.backends.embedded.head import Head
+from hybrid_search.backends.embedded.failures import translate_errors
+from hybrid_search.backends.embedded.head import Head, write_checked
 from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.record_reader import RecordReader
-from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.backends.embedded.versions import (
     CODES,
     FIELDS,
     RECORDS,
-    read_note,
+    read_noted_fields,
     remove_index,
     sweep_versions,
-    write_note,
 )
 from hybrid_search.backends.embedded.writer_lock import WriterLock
-from hybrid_search.backends.types import Refusal, RejectedDocument
-from hybrid_search.errors import DamagedIndexError, InputError
+from hybrid_search.backends.types import Refusal
+from hybrid_search.errors import InputError
 from hybrid_search.text import word_codes
-from hybrid_search.text.filters import leaves, new_fields
+from hybrid_search.text.filters import new_fields
 from hybrid_search.text.stems import stem_text
 from hybrid_search.text.types import Document, Entry
 
@@ -43,17 +40,15 @@ HEAP_BYTES = 50_000_000
 class OpenDocument:
     """A document whose last passage has not been written yet.
 
-    `first` is the number of its first passage, `fields` are those of the index before it.
+    `first` is the number of its first passage, `fields_before` are the index's before it.
     """
 
-    id: str
     first: int
-    codes_before: int
     fields_before: dict[str, str]
     records: list[tantivy.Document] = field(default_factory=list)
 
 
-class EmbeddedWriter:
+class EmbeddedWriter(Writer):
     """Writes a version of the index in `folder`; closing it releases `lock`, if there is one.
 
     `read_source_hashes` may be called from another thread than the other methods: it reads what was
@@ -71,30 +66,19 @@ class EmbeddedWriter:
         with translate_errors(folder):
             if lock is not None:
                 sweep_versions(folder, current)
-            self._reader = self._read()
-            self._writer = self._open_writer()
-            self._next = 1 + max(self._find_last(), codes_folder.find_last(self._codes_folder))
-            codes_folder.sweep(self._codes_folder, self._list_alive())
-        noted = read_note(self._version, FIELDS) or {}
-        self._fields = {**noted, **self._reader.list_fields()}
+            self._reader = RecordReader(self._records_folder)
+            self._writer = tantivy.Index.open(str(self._records_folder)).writer(HEAP_BYTES, 1)
+            alive = self._list_alive()
+            last = max(int(alive.max(initial=0)), codes_folder.find_last(self._codes_folder))
+            codes_folder.sweep(self._codes_folder, alive)
+            self._noted_fields = read_noted_fields(self._version)
+        self._next = last + 1
+        self._fields = self._noted_fields | self._reader.list_fields()
         self._builder = self._new_builder()
         self._open: OpenDocument | None = None
         self._commits = 0
         self._written: dict[str, Document] = {}
         """The documents that the next commit makes visible, by their ids."""
-
-    def _read(self) -> RecordReader:
-        try:
-            return RecordReader(self._records_folder)
-        except DamagedFileError as error:
-            raise DamagedIndexError(describe_damage(self._index_folder, str(error))) from error
-
-    def _open_writer(self) -> tantivy.IndexWriter:
-        return tantivy.Index.open(str(self._records_folder)).writer(HEAP_BYTES, 1)
-
-    def _find_last(self) -> int:
-        passages = self._list_alive()
-        return int(passages[-1]) if len(passages) else 0
 
     def _list_alive(self) -> Numbers:
         return self._reader.list_numbers(record.PASSAGE)
@@ -105,12 +89,11 @@ class EmbeddedWriter:
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the source hashes of those documents of `ids` that are completely indexed."""
         reader = self._reader
-        first = reader.match_firsts()
         hashes: dict[str, str] = {}
         with translate_errors(self._index_folder):
             for start in range(0, len(ids), 500):
-                block = reader.match_any(record.ID, ids[start : start + 500])
-                found = reader.find_records(facts.all_of([first, block]))
+                documents = reader.match_any(record.ID, ids[start : start + 500])
+                found = reader.find_records(facts.all_of(reader.match_firsts(), documents))
                 hashes |= {item.id: item.source_hash for item in found}
         return hashes
 
@@ -143,7 +126,7 @@ class EmbeddedWriter:
         before = dict(self._fields)
         find_user = partial(self._find_field_user, document.id)
         self._fields |= new_fields(before, document.metadata, find_user, can_free=True)
-        self._open = OpenDocument(document.id, self._next, len(self._builder), before)
+        self._open = OpenDocument(self._next, before)
 
     def _add_passage(self, opened: OpenDocument, entry: Entry) -> None:
         number, self._next = self._next, self._next + 1
@@ -167,9 +150,11 @@ class EmbeddedWriter:
             self._builder.seal(self._codes_folder, first, last)
             self._builder = self._new_builder()
         self._writer.commit()
-        write_note(self._version, FIELDS, self._fields)
+        if self._fields != self._noted_fields:
+            write_checked(self._version / FIELDS, self._fields)
+            self._noted_fields = dict(self._fields)
         self._written.clear()
-        self._reader = self._read()
+        self._reader = RecordReader(self._records_folder)
         self._commits += 1
         if self._commits % codes_folder.FEW_FILES == 0:
             self._compact()
@@ -181,23 +166,19 @@ class EmbeddedWriter:
 
     def _find_field_user(self, except_id: str, name: str, kind: str) -> str | None:
         """Return the id of another document that has a value of a field, or in an object of it."""
-        is_object = kind == "object"
-        for document in self._written.values():
-            for path, _, value in leaves(document.metadata):
-                is_used = path.startswith(f"{name}.") if is_object else path == name
-                if is_used and value is not None and document.id != except_id:
-                    return document.id
+        written = [document for id_, document in self._written.items() if id_ != except_id]
+        if user := find_field_user(written, name, kind):
+            return user
         reader, replaced = self._reader, [except_id, *self._written]
-        found = facts.build_field_query(reader.index, name, is_object=is_object)
+        found = facts.build_field_query(reader.index, name, is_object=kind == "object")
         others = facts.all_but(reader.match_any(record.ID, replaced))
-        users = reader.find_records(facts.all_of([found, others]), 1)
+        users = reader.find_records(facts.all_of(found, others), 1)
         return users[0].id if users else None
 
     def abandon(self) -> None:
         """Forget the unfinished document, if there is one, and commit those before it."""
         with translate_errors(self._index_folder):
-            if self._open is not None:
-                self._builder.cut(self._open.codes_before)
+            if self._open is not None:  # nobody misses its codes, and a merge leaves them out
                 self._fields = self._open.fields_before
                 self._open = None
             if self._written:
@@ -213,18 +194,7 @@ class EmbeddedWriter:
                 self._commit()
         return len(existing)
 
-    def note(self, rejected: Sequence[RejectedDocument]) -> None:
-        """Do nothing: rejected documents are only in the rejects file."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         is_kept = True
         try:
             with translate_errors(self._index_folder):
@@ -232,7 +202,7 @@ class EmbeddedWriter:
                     self.abandon()
                     self._compact()
                     self._writer.wait_merging_threads()
-                    self._reader = self._read()
+                    self._reader = RecordReader(self._records_folder)
                 is_kept = self._keeps_empty or len(self._reader) > 0
         finally:
             self._builder.discard()

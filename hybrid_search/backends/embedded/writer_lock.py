@@ -36,8 +36,9 @@ class WriterLock:
             descriptor = private_files.open_lock_file(self._path)
             try:
                 system.lock_exclusively(descriptor, wait=False)
-                if self._is_in_place(descriptor):
-                    return descriptor
+                with suppress(FileNotFoundError):  # the index was dropped, with its lock, meanwhile
+                    if os.path.samestat(os.fstat(descriptor), self._path.stat()):
+                        return descriptor
             except OSError as error:
                 os.close(descriptor)
                 if error.errno not in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
@@ -47,13 +48,6 @@ class WriterLock:
                     "wait for it to end, or use another index name"
                 ) from error
             os.close(descriptor)
-
-    def _is_in_place(self, descriptor: int) -> bool:
-        """Return False if the index was dropped, with its lock, after the file was opened."""
-        try:
-            return os.path.samestat(os.fstat(descriptor), self._path.stat())
-        except FileNotFoundError:
-            return False
 
     def remove(self) -> None:
         """Remove the lock of an index that is no more, and release it."""

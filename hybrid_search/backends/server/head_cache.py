@@ -19,7 +19,7 @@ from typing import Any
 from hybrid_search.backends.base import T
 from hybrid_search.backends.server import aliases, request_bodies
 from hybrid_search.backends.server.transport.connection import Server
-from hybrid_search.backends.settings_digest import parse_settings_digest, settings_digest
+from hybrid_search.backends.settings_digest import settings_digest
 from hybrid_search.backends.types import Head
 from hybrid_search.errors import (
     HybridSearchError,
@@ -132,7 +132,7 @@ class HeadCache:
 
 def _is_from(index: aliases.ServerIndex, hit: Mapping[str, Any]) -> bool:
     (source_hash,) = hit.get("fields", {}).get("source_hash", [""])
-    digest = parse_settings_digest(source_hash)
+    digest = str(source_hash).partition(".")[2]
     return hit["_index"] == index.name and digest == settings_digest(index.spec)
 
 

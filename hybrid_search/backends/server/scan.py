@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.transport.errors import UNUSABLE
@@ -18,6 +17,7 @@ from hybrid_search.backends.types import (
     PassageContent,
     Position,
     ScannedPassage,
+    find_codes_fault,
 )
 from hybrid_search.errors import ServerError
 
