@@ -62,14 +62,16 @@ class Client:
             "use_ssl": address.is_secure,
             "url_prefix": address.prefix,
         }
+        login_headers = {"authorization": login.reveal()} if login else {}
+        ssl_context = _create_ssl_context(access) if address.is_secure else None
         self._transport = Transport(
             [host],
             connection_class=_Node,
-            headers={"authorization": login.reveal()} if login else {},
+            headers=login_headers,
             seconds=access.timeout,
             most_bytes=int(access.answer_megabytes * MEGABYTE),
             sign=sigv4.create_signer(access),
-            ssl_context=_create_ssl_context(access) if address.is_secure else None,
+            ssl_context=ssl_context,
             max_retries=0,
             retry_on_status=(),
             serializers={CBOR: _Cbor()},
