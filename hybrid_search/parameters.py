@@ -71,7 +71,7 @@ class Parameter:
     more: str = ""
     default: Any = None
     limits: tuple[float, float] | None = None
-    choices: tuple[str, ...] = ()
+    choices: tuple[str | None, ...] = ()
     longest: int | None = None
     check: Callable[[str, Any], None] | None = None
     example: Any = None
@@ -315,7 +315,7 @@ def _as_float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def check_choice(name: str, value: Any, choices: Sequence[str | bool]) -> None:
+def check_choice(name: str, value: Any, choices: Sequence[str | bool | None]) -> None:
     """Raise UsageError unless `value` is one of `choices`, and of the same type."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         raise _refuse(name, value, " or ".join(map(repr, choices)))

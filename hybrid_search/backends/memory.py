@@ -112,14 +112,11 @@ class MemoryWriter(Writer):
     def _add_entry(self, entry: Entry) -> Refusal | None:
         if entry.passage.ordinal == 0:
             try:
-                others = (
-                    passages[0].entry.document
-                    for name, passages in self._index.documents.items()
-                    if name != entry.document.id
-                )
-                find_user = partial(find_field_user, others)
                 self._index.fields |= new_fields(
-                    self._index.fields, entry.document.metadata, find_user, can_free=True
+                    self._index.fields,
+                    entry.document.metadata,
+                    partial(self._find_user, entry.document.id),
+                    can_free=True,
                 )
             except InputError as error:
                 self._pending = None
@@ -130,6 +127,12 @@ class MemoryWriter(Writer):
             if entry.is_last:
                 self._index.documents[entry.document.id] = self._pending
         return None
+
+    def _find_user(self, but: str, name: str, kind: str) -> str | None:
+        """Return the id of another document that has a value of a field."""
+        documents = self._index.documents.items()
+        others = (passages[0].entry.document for id_, passages in documents if id_ != but)
+        return find_field_user(others, name, kind)
 
     def abandon(self) -> None:
         """Forget the unfinished document, if there is one."""

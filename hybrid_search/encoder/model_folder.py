@@ -145,7 +145,8 @@ def read_arrays(
         with np.load(io.BytesIO(read_file(path)), allow_pickle=False) as arrays:
             return build(arrays)
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ModelError(f"{path} cannot be used ({error!r}): {COPY_AGAIN}") from error
+        why = error if type(error) is ValueError else repr(error)
+        raise ModelError(f"{path} cannot be used ({why}): {COPY_AGAIN}") from error
 
 
 def read_file(path: Path) -> bytes:

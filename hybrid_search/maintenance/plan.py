@@ -167,15 +167,10 @@ def take_sample(
     """
     encoder.encode(["a warm-up, so that what happens only once is not timed"])
     sample, most_seconds = Sample(), SECONDS if seconds is None else seconds
-    pairs = (
-        (document, passage)
-        for document in islice(_read_documents(lines, sample), most)
-        for passage in passages.split(document)
-    )
-    for block in passages.split_batches(pairs, ENCODE_PASSAGES, lambda pair: pair[1]):
-        _encode_block(encoder, block, sample)
-        if sample.seconds >= most_seconds:
-            break
+    documents = islice(_read_documents(lines, sample), most)
+    while sample.seconds < most_seconds and (block := _next_block(documents)):
+        for start in range(0, len(block), ENCODE_PASSAGES):
+            _encode_block(encoder, block[start : start + ENCODE_PASSAGES], sample)
     if not any(len(codes.words) for codes in sample.codes):
         raise UsageError(
             f"the sample has no words: {sample.documents} documents and {sample.skipped} lines "
@@ -194,6 +189,19 @@ def _read_documents(lines: Iterable[SourceLine], sample: Sample) -> Iterator[Doc
                 yield document_parser.parse(line.data)[0]
         except InputError:
             sample.skipped += 1
+
+
+def _next_block(documents: Iterator[Document]) -> list[tuple[Document, Passage]]:
+    """Return passages of the next documents, enough for the encoder to sort them by length.
+
+    Documents are whole, since a part of one would be taken for a document when it is multiplied.
+    """
+    block: list[tuple[Document, Passage]] = []
+    for document in documents:
+        block += [(document, passage) for passage in passages.split(document)]
+        if len(block) >= ENCODE_PASSAGES:
+            break
+    return block
 
 
 def _encode_block(

@@ -27,6 +27,9 @@ BLOCK_WORDS = 128
 A passage has up to 80 words, or a little more than 128 if it is a piece of a long turn.
 """
 
+GRAM_TOKENS = 1024
+"""Number of tokens whose pairwise dot products are in memory at once: 8 MB in float64."""
+
 SINGLE_THREAD_PRODUCTS = 4 * 65536
 """Number of multiplications up to which OpenBLAS uses one thread.
 
@@ -133,6 +136,8 @@ def _norms(vectors: Floats, tokens: Ints, counts: Bytes) -> Floats:
     table), it is ``T[j, j] + T[i, i] - 2 T[i, j]`` for tokens i up to j. T is float64, because its
     entries are up to 10,000 times as large as the difference.
     """
+    if len(vectors) > GRAM_TOKENS:
+        vectors, tokens = _merge_tokens(vectors, tokens)
     size = len(vectors) + 1
     table = np.zeros((size, size))
     table[1:, 1:] = _gram(vectors)
@@ -159,6 +164,12 @@ def _gram(vectors: Floats) -> Floats:
         part = vectors[:, first : first + step]
         gram += part @ part.T
     return gram
+
+
+def _merge_tokens(vectors: Floats, tokens: Ints) -> tuple[Floats, Ints]:
+    """Merge tokens without a word boundary between them; a base64 word has thousands."""
+    edges, positions = np.unique(tokens, return_inverse=True)
+    return np.add.reduceat(vectors, edges[:-1]), positions.reshape(tokens.shape).astype(np.int32)
 
 
 def cosines(

@@ -281,6 +281,10 @@ WRONG = {
         Access(aws_region="eu-west-1", aws_service="s3"),
         "HYBRID_SEARCH_AWS_SERVICE is 's3': it must be es",
     ),
+    "elasticsearch+http://localhost": (
+        ACCESS,
+        "is for Amazon OpenSearch Service: Elasticsearch takes a password",
+    ),
     "opensearch+http://ada@localhost": (
         Access(password=Secret("x"), aws_region="eu-west-1"),
         "one login at a time",

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from hybrid_search.cli.app import app
+from hybrid_search.cli import commands
+from hybrid_search.cli.commands import build_command
 from hybrid_search.client import Client
 from hybrid_search.search.result import Result
 from tests.helpers.cli import invoke_cli, run_cli
@@ -509,7 +509,7 @@ def test_a_reader_that_leaves_early_is_no_error_and_the_status_tells_of_it() -> 
                 assert process.wait() in ({0, 141} if read else {141})
 
 
-COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS: dict[str, Any] = {name: build_command(name) for name in commands.COMMANDS}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

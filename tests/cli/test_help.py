@@ -7,14 +7,12 @@ import shlex
 from typing import Any
 
 import pytest
-import typer
 
-from hybrid_search.cli.app import app
 from hybrid_search.cli.command import PANELS
-from hybrid_search.cli.commands import COMMAND_PANELS, COMMANDS, list_examples
+from hybrid_search.cli.commands import COMMAND_PANELS, COMMANDS, build_command, list_examples
 from tests.helpers.cli import invoke_cli
 
-BUILT: Any = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+BUILT: dict[str, Any] = {name: build_command(name) for name in COMMANDS}
 SCREEN = 40
 """Lines of a window."""
 FIRST_PANEL = {

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 
 from benchmarks import tables as benchmark_tables
 from hybrid_search import config
-from hybrid_search.cli.app import app
+from hybrid_search.cli import commands
+from hybrid_search.cli.commands import build_command
 from hybrid_search.errors import MissingExtraError
 from hybrid_search.ingest import document_parser
 from papers import tables as paper_tables
@@ -28,8 +28,7 @@ from tools.pages import NUMBER, PAGES, TARGETS
 ROOT = Path(__file__).parents[2]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 CLI = ROOT / "docs" / "cli.md"
-GROUP: Any = typer.main.get_command(app)
-COMMANDS = GROUP.commands
+COMMANDS = {name: build_command(name) for name in commands.COMMANDS}
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 OPTIONAL_PAGES = {"docs/frameworks.md": "make test-frameworks"}
 """Pages whose code needs what is not in the extra [dev], and what runs them."""

@@ -71,7 +71,7 @@ ALLOWED_IMPORTERS = {
     "opensearchpy": {"backends.server.transport.client"},
     "urllib3": {"backends.server.transport.client"},
     "botocore": {"backends.server.transport.sigv4"},
-    "charset_normalizer": {"ingest.sources.encodings"},
+    "charset_normalizer": {"ingest.sources.streams"},
     "pyarrow": {"ingest.sources.arrow_tables", "topics.match", "topics.match_parquet"},
     "sklearn": {"discover.linkage"},
     "jinja2": {"topics.report.page"},

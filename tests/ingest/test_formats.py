@@ -16,7 +16,7 @@ from hybrid_search.errors import InputError
 from hybrid_search.ingest.document_parser import parse
 from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.sources.formats import FORMATS
-from hybrid_search.ingest.sources.formats.text import split_speakers
+from hybrid_search.ingest.sources.formats.named_lines import split_speakers
 from hybrid_search.ingest.sources.read_options import ReadOptions
 
 EXPORTS = Path(__file__).parents[3] / "shared" / "data" / "exports"

@@ -323,7 +323,7 @@ def test_a_folder_that_is_none_is_an_error() -> None:
     ("arguments", "message"),
     [
         (["x.jsonl"], "both --follow and sources (x.jsonl): give one of them"),
-        (["--sample"], "both --sample and --follow: give one of them"),
+        (["--sample"], "both --follow and --sample: give one of them"),
         (["--from-index", "raw"], "both --from-index and --follow: give one of them"),
         (
             ["--rejects", "r"],

@@ -304,7 +304,7 @@ def test_progress_is_reported_at_the_beginning_and_after_each_block(backend: Bac
         reported.append(summary.passages)
 
     ingest_documents(backend, TinyEncoder(), [make_long_document(1)], report=report)
-    assert reported == [0, 64, 70]
+    assert reported == [0, 0, 70]  # what belongs to an unfinished document does not count yet
 
 
 def test_a_full_temporary_folder_is_one_error_and_what_was_committed_stays(

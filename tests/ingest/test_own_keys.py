@@ -12,7 +12,7 @@ import pytest
 
 from hybrid_search.errors import InputError
 from hybrid_search.ingest import column_names
-from hybrid_search.ingest.sources import files, records
+from hybrid_search.ingest.sources import files, times
 from hybrid_search.ingest.sources.read_options import ReadOptions, parse_columns
 from tests.helpers.cli import invoke_cli
 
@@ -137,13 +137,13 @@ def test_a_key_that_is_missing_is_named_with_those_that_look_right() -> None:
 def test_times_are_seconds_or_milliseconds_by_name_or_clocks(
     value: Any, name: str, milliseconds: int
 ) -> None:
-    assert records.to_milliseconds(value, name) == milliseconds
+    assert times.to_milliseconds(value, name) == milliseconds
 
 
 @pytest.mark.parametrize("value", ["soon", [1], "nan", "inf", {}, "2026-03-01"])
 def test_what_is_no_time_is_refused(value: Any) -> None:
     with pytest.raises(InputError, match="a time is neither seconds, nor milliseconds in"):
-        records.to_milliseconds(value, "start")
+        times.to_milliseconds(value, "start")
 
 
 @pytest.mark.parametrize(

@@ -12,21 +12,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hybrid_search
+from hybrid_search import connect
 from hybrid_search.backends.memory import MemoryBackend
-from hybrid_search.cli.app import app
+from hybrid_search.cli.commands import build_command
 from hybrid_search.client import Client
 from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.parameters import MAX_CONTEXT, MAX_PHRASE, MAX_PHRASES
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.phrase_vector import similarity
 from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import DEFAULTS, PARAMETERS, Query
-from hybrid_search.search.span_search import best_spans
 from tests.helpers.tiny_encoder import TinyEncoder, fill_index
 
 OTHER_OPTIONS = {"dry_run", "url", "model", "device", "precision", "as_json", "output_format"}
@@ -59,7 +57,7 @@ def test_signature_and_docstring_explain_every_parameter_in_their_order(function
 
 
 def test_the_command_line_has_the_same_parameters_and_defaults() -> None:
-    command = typer.main.get_command(app).commands["query"]  # type: ignore[attr-defined]
+    command = build_command("query")
     options = {
         param.name: param.default or None
         for param in command.params
@@ -170,17 +168,18 @@ def test_phrases_and_context_have_limits_that_the_error_names() -> None:
 
 def test_phrases_without_an_index_have_the_same_limits() -> None:
     too_long = "word " * MAX_PHRASE
-    calls: list[tuple[Any, tuple[Any, ...], str]] = [
-        (best_spans, (too_long, "text"), "phrase"),
-        (best_spans, ("word", "text", 1, too_long), "context"),
-        (best_spans, ("word", "text", 1.5), "k"),
-        (best_spans, ("word", None), "text"),
-        (similarity, ("word", too_long), "b"),
-        (similarity, ("word", "word", too_long), "context1"),
-    ]
-    for function, arguments, name in calls:
-        with pytest.raises(UsageError, match=f"^{name} "):
-            function(TinyEncoder(), *arguments)
+    with connect("memory:") as client:
+        calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
+            (client.best_spans, (too_long, "text"), {}, "phrase"),
+            (client.best_spans, ("word", "text"), {"context": too_long}, "context"),
+            (client.best_spans, ("word", "text"), {"k": 1.5}, "k"),
+            (client.best_spans, ("word", None), {}, "text"),
+            (client.phrase_similarity, ("word", too_long), {}, "b"),
+            (client.phrase_similarity, ("word", "word"), {"context1": too_long}, "context1"),
+        ]
+        for function, arguments, options, name in calls:
+            with pytest.raises(UsageError, match=f"^{name} "):
+                function(*arguments, **options)
 
 
 TEXTS = st.text(max_size=5)

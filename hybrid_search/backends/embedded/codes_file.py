@@ -68,8 +68,32 @@ class CodesBuilder:
         self.ends.append(self._file.position)
         self.checksums.append(crc32(data))
 
+    def cut(self, passages: int) -> None:
+        """Take back all but the first so many passages."""
+        if self._file is None or passages == len(self):
+            return
+        self._file.cut(self.ends[passages - 1] if passages else 0)
+        columns = (self.passages, self.documents, self.ends, self.checksums, self.keys, self.places)
+        for column in columns:
+            del column[passages:]
+        kept = set(self.documents)
+        self.ids = {document: name for document, name in self.ids.items() if document in kept}
+
     def seal(self, folder: Path, first: int, last: int) -> Path:
-        """Write the arrays, and give the file the name of its range in `folder`."""
+        """Write the arrays, and give the file the name of its range in `folder`.
+
+        If that fails, the file is removed, and nothing can be added to it.
+
+        Returns:
+            The path of the file.
+        """
+        try:
+            return self._seal(folder, first, last)
+        except BaseException:
+            self.discard()
+            raise
+
+    def _seal(self, folder: Path, first: int, last: int) -> Path:
         file = self._file
         assert file is not None  # noqa: S101 (only a file with passages is sealed)
         file.add("passages", np.array(self.passages, np.int64))

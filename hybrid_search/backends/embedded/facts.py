@@ -76,7 +76,7 @@ def any_of(queries: Iterable[tantivy.Query]) -> tantivy.Query:
 
 
 def all_of(*queries: tantivy.Query | None) -> tantivy.Query:
-    """Return the query of what all of `queries` find but those that are None; one is none."""
+    """Return the query of what all `queries` find; None is left out."""
     parts = [(tantivy.Occur.Must, query) for query in queries if query is not None]
     return tantivy.Query.boolean_query(parts)
 

@@ -22,7 +22,7 @@ from hybrid_search.private_files import read_plain_file, replace_file
 from hybrid_search.text import window_policy
 
 NAME = "head.json"
-FORMAT = 3
+FORMAT = 4
 """Version of the files of an index."""
 
 LARGEST = 1 << 26

@@ -34,7 +34,7 @@ class Record:
 
     Its number, `passage`, is never given to another, and `document` is that of the first passage of
     its document. `layout` are its turns, as JSON, and `metadata` the document's. The rest is as in
-    `Entry`.
+    an `Entry`, its document and its passage.
     """
 
     passage: int

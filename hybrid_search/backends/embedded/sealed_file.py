@@ -50,6 +50,12 @@ class SealedFileWriter:
         write_all(self._file, data)
         self.position += len(data)
 
+    def cut(self, position: int) -> None:
+        """Take back what was written behind a position."""
+        self._file.truncate(position)
+        self._file.seek(position)
+        self.position = position
+
     def add(self, name: str, array: NDArray[Any]) -> None:
         """Append an array as a section."""
         self.write(bytes(-self.position % ALIGNMENT))

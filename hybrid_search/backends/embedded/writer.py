@@ -40,10 +40,12 @@ HEAP_BYTES = 50_000_000
 class OpenDocument:
     """A document whose last passage has not been written yet.
 
-    `first` is the number of its first passage, `fields_before` are the index's before it.
+    `first` is the number of its first passage; `codes_before` passages have codes, and the index has
+    the fields `fields_before`, before it.
     """
 
     first: int
+    codes_before: int
     fields_before: dict[str, str]
     records: list[tantivy.Document] = field(default_factory=list)
 
@@ -126,7 +128,7 @@ class EmbeddedWriter(Writer):
         before = dict(self._fields)
         find_user = partial(self._find_field_user, document.id)
         self._fields |= new_fields(before, document.metadata, find_user, can_free=True)
-        self._open = OpenDocument(self._next, before)
+        self._open = OpenDocument(self._next, len(self._builder), before)
 
     def _add_passage(self, opened: OpenDocument, entry: Entry) -> None:
         number, self._next = self._next, self._next + 1
@@ -178,7 +180,8 @@ class EmbeddedWriter(Writer):
     def abandon(self) -> None:
         """Forget the unfinished document, if there is one, and commit those before it."""
         with translate_errors(self._index_folder):
-            if self._open is not None:  # nobody misses its codes, and a merge leaves them out
+            if self._open is not None:
+                self._builder.cut(self._open.codes_before)
                 self._fields = self._open.fields_before
                 self._open = None
             if self._written:

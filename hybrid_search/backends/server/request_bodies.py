@@ -82,7 +82,7 @@ def match_body(
     request: Request,
     size: int,
     *,
-    among: Sequence[str] = (),
+    among: Sequence[str] | None = None,
     found: Sequence[str] = (),
     **fields: Any,
 ) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def match_body(
     key.
     """
     match = {"match": {"text": {"query": request.phrase}}}
-    filters = [*_request_filters(request, found), *([_ids_query(among)] if among else [])]
+    filters = [*_request_filters(request, found), *([] if among is None else [_ids_query(among)])]
     return {
         "size": size,
         "query": {"bool": {"must": [match], "filter": filters}},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
@@ -18,8 +17,8 @@ from hybrid_search.errors import InputError, show_value
 from hybrid_search.ingest.column_names import propose_columns
 from hybrid_search.ingest.document_parser import load_object
 from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+from hybrid_search.ingest.sources.times import to_milliseconds
 from hybrid_search.ingest.types import SourceLine
-from hybrid_search.text.values import read_instant
 
 Fields = dict[str, Any]
 """The keys of a row or an object, with their values."""
@@ -51,9 +50,6 @@ TURN_KEYS = ("speaker", "start", "end", "start_ms", "end_ms")
 SINCE_1970 = 10**10
 """A larger time of a turn, in milliseconds, counts from 1970; this limit is 115 days."""
 
-_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
-_MILLISECONDS = re.compile(r"(?:(?i:_ms)|[a-z]Ms|(?i:milli\w*))$")
-
 
 def build_record(record: Record, options: ReadOptions) -> Record:
     """Return a record with the JSON of a document, a fault, or what the parser will refuse."""
@@ -75,7 +71,7 @@ def build_document(fields: Fields, options: ReadOptions) -> Fields:
         document["turns"] = _load_turns(document["turns"])
     text = document.get("text")
     if options.split_speakers and isinstance(text, str) and not document.get("turns"):
-        from hybrid_search.ingest.sources.formats.text import split_speakers
+        from hybrid_search.ingest.sources.formats.named_lines import split_speakers
 
         if turns := split_speakers(text):
             del document["text"]
@@ -161,33 +157,6 @@ def read_turn_keys(turn: Mapping[str, Any], names: Mapping[str, str]) -> Fields:
             own[f"{key}_ms"] = to_milliseconds(own[key], names.get(key, key))
         own.pop(key, None)
     return {key: value for key, value in own.items() if value is not None}
-
-
-def to_milliseconds(value: Any, name: str) -> int:
-    """Return a time as milliseconds.
-
-    A text with colons is hours, minutes and seconds, or minutes and seconds. A number is seconds,
-    unless `name`, its column or key, ends in ``_ms``, ``Ms`` or ``Millis``. An instant in ISO 8601
-    is counted from 1970, see `count_from_first`.
-
-    Raises:
-        InputError: If it is none of these.
-    """
-    if isinstance(value, str):
-        value = value.strip()
-        instant = read_instant(value)
-        if instant is not None:
-            return instant // 1000
-        value = value.replace(",", ".")
-        if clock := _CLOCK.fullmatch(value):
-            hours, minutes, seconds = map(float, clock.groups(default="0"))
-            return round(1000 * (3600 * hours + 60 * minutes + seconds))
-    try:
-        return round(float(value) * (1 if _MILLISECONDS.search(name) else 1000))
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(
-            "a time is neither seconds, nor milliseconds in a column *_ms, HH:MM:SS or ISO 8601"
-        ) from None
 
 
 def count_from_first(turns: Sequence[Any]) -> list[Any]:

@@ -171,13 +171,38 @@ def _find_faults(
     elif not np.array_equal(codes.words, fresh.words[:, :2]) or not np.array_equal(
         codes.counts, fresh.counts
     ):
-        yield Fault("offsets", "its words are stored at other places than its text has them")
+        yield Fault("offsets", _describe_offsets(codes, fresh))
     elif not np.array_equal(codes.rows, word_codes.sum_rows(fresh)[1]):
         yield Fault("codes", "its codes have other rows than its text has tokens between words")
     elif not word_codes.has_own_norms(codes):
         yield Fault("codes", "its norms do not fit its word codes: one or the other is damaged")
     elif fault := verification.check_difference(excess_difference(codes, fresh, used)):
         yield fault
+
+
+ROUNDINGS = 2
+"""How many times more than those of the fresh vector codes of the same words may have lost.
+
+Two runs of a model differ a little, and then fall on other levels.
+"""
+
+
+def _describe_offsets(codes: WordCodes, fresh: PassageTokens) -> str:
+    """Return a sentence about the first word whose stored offsets are wrong."""
+    pairs = zip(codes.words.tolist(), fresh.words[:, :2].tolist(), strict=False)
+    number, (stored_bounds, actual_bounds) = next(
+        ((number, pair) for number, pair in enumerate(pairs) if pair[0] != pair[1]),
+        (-1, ([0, 0], [0, 0])),
+    )
+    if number < 0:
+        return (
+            f"spans over {len(codes.words)} words are stored, and its text has "
+            f"{len(fresh.words)} words, or the spans start at other words"
+        )
+    return (
+        f"its word {number} is stored as {stored_bounds[0]}:{stored_bounds[1]}, "
+        f"and is at {actual_bounds[0]}:{actual_bounds[1]}"
+    )
 
 
 ROUNDINGS = 2

@@ -20,6 +20,7 @@ class Dialect(ABC):
         knn_plugin: The plugin without which there are no vectors, "" if none is needed.
         tells_privileges: Whether a server says what a login may do. Where none does, `doctor` asks
             OpenSearch's plugin who the login is, and tries a search.
+        takes_aws_signatures: Whether logins may be those of AWS.
         searched_share: One in so many passages of a shard is what graphs are searched for.
     """
 
@@ -28,6 +29,7 @@ class Dialect(ABC):
     oldest: ClassVar[Version]
     knn_plugin: ClassVar[str] = ""
     tells_privileges: ClassVar[bool] = False
+    takes_aws_signatures: ClassVar[bool] = False
     searched_share: ClassVar[int]
 
     def explain_unsupported(self, version: Version) -> str:

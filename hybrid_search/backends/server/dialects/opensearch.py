@@ -26,6 +26,7 @@ class OpenSearchDialect(Dialect):
     title = "OpenSearch"
     oldest = (2, 12, 0)
     knn_plugin = "opensearch-knn"
+    takes_aws_signatures = True
     searched_share = 10
 
     def explain_unsupported(self, version: Version) -> str:

@@ -1,4 +1,4 @@
-"""The connection to a cluster: requests and bulk writing, over urllib3.
+"""The connection to a cluster: requests and bulk writing, over opensearch-py.
 
 In: a URL, a login, and requests as Python objects. Out: decoded answers, outcomes of bulk actions,
 and errors that say who refused what and what to do. In reading order:

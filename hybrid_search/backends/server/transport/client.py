@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import ssl
 from collections.abc import Collection, Iterator, Mapping
 from time import monotonic
@@ -35,6 +36,8 @@ POOL = 32
 
 READ_BYTES = 256 * 1024
 """Bytes that are read, or unpacked from a compressed answer, at once."""
+
+_log = logging.getLogger(__name__)
 
 _NOT_CBOR = (cbor2.CBORDecodeError, ArithmeticError, LookupError, MemoryError, TypeError)
 """What its library raises: tagged values are made by the classes of their types, which refuse them
@@ -153,6 +156,8 @@ class _Node(Connection):
         except (HTTPError, OSError, ValueError) as error:
             failure = _build_error(error, self._seconds)
             raise failure from error
+        for text in answer_headers.get_all("warning", ()):
+            _log.info("the server warns: %s", text)  # for Python's warnings programs may end
         if 200 <= status < 300 or status in ignore:
             return status, answer_headers, data
         reason = _decode_error(data, str(answer_headers.get("content-type")))

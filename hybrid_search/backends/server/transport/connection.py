@@ -45,7 +45,7 @@ from hybrid_search.backends.server.transport.shape import (
     read_items,
 )
 from hybrid_search.credentials import Access
-from hybrid_search.errors import AccessError, ServerError
+from hybrid_search.errors import AccessError, ServerError, UsageError
 
 _log = logging.getLogger(__name__)
 
@@ -53,10 +53,18 @@ _log = logging.getLogger(__name__)
 def connect(address: Address, access: Access) -> Server:
     """Return a connection to the server at `address`.
 
-    Nothing is sent before the first request, not even to ask for the engine.
+    Nothing is sent before the first request, not even to ask for the engine. Raises UsageError if
+    requests would be signed for AWS, and the engine takes no such signatures.
     """
     access = access.with_username(address.username)
     warn(address, access)
+    if access.aws_region is not None and address.engine is not None:
+        dialect = find_dialect(address.engine)
+        if not dialect.takes_aws_signatures:
+            raise UsageError(
+                "HYBRID_SEARCH_AWS_REGION is for Amazon OpenSearch Service: "
+                f"{dialect.title} takes a password, an API key or a token"
+            )
     return Server(address, access)
 
 

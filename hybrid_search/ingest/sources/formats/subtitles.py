@@ -15,11 +15,8 @@ from typing import Any, BinaryIO
 
 from hybrid_search.errors import InputError
 from hybrid_search.ingest.sources.formats.base import Format
-from hybrid_search.ingest.sources.formats.text import (
-    NamedLine,
-    find_speakers,
-    read_text,
-)
+from hybrid_search.ingest.sources.formats.named_lines import NamedLine, find_speakers
+from hybrid_search.ingest.sources.formats.text import read_text
 from hybrid_search.ingest.sources.formats.turns import Turn, join_cut_sentences, make_turn
 
 _VTT_MARK = re.compile(rb"(?:\xef\xbb\xbf)?WEBVTT(?:\s|$)")
