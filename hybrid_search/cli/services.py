@@ -96,6 +96,9 @@ def mcp(
         ),
     ] = False,
     port: Annotated[int, typer.Option(help="The port with --http; 0 takes any free one.")] = PORT,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds that an answer may take to be found.")
+    ] = TIMEOUT,
     *,
     place: options.Place,
     log: options.LogOptions,  # noqa: ARG001 (errors are reported by it)
@@ -106,7 +109,7 @@ def mcp(
     service of its own, until SIGTERM or Ctrl-C.
     """
     server = import_server("hybrid_search.agents.server", "mcp")
-    service_options = ServeOptions(port=port)
+    service_options = ServeOptions(port=port, timeout=timeout)
     if http:
         server.serve_http(service_options, place, announce)
     else:

@@ -121,9 +121,10 @@ def find_covered(matrix: TopicMatrix, spans: ChosenSpans) -> Covers:
         not_meant = scores[:, own & ~matrix.is_meant].max(axis=1, initial=-np.inf)
         mentions.append((meant >= limit) & (meant >= not_meant))
 
+    by_row = np.stack(mentions, axis=1)
+
     def covers(row: int, speaker: str | None) -> bool:
-        pairs = zip(matrix.topics, mentions, strict=True)
-        topics = [topic for topic, is_mention in pairs if is_mention[row]]
+        topics = (matrix.topics[int(number)] for number in np.flatnonzero(by_row[row]))
         return any(not topic.speakers or speaker in topic.speakers for topic in topics)
 
     return covers

@@ -8,6 +8,7 @@ same version; otherwise ingestion starts from the beginning.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +22,9 @@ from hybrid_search.private_files import replace_file
 
 SECONDS = 1.0
 """Minimum time between two writes of the checkpoint, since each waits for the disk."""
+
+HEAD_BYTES = 4096
+"""Bytes at the start of a file that are hashed to recognize it."""
 
 WORDS = "the checkpoint", "--checkpoint"
 """How errors of writing call the file, and the option that names it."""
@@ -131,9 +135,17 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _identify(path: Path) -> dict[str, Any]:
     """Return what tells a regular file from a later one; {} for others, so no line is skipped."""
+    if not path.is_file():
+        return {}
     try:
         stat = path.stat()
+        with path.open("rb") as file:
+            head = hashlib.sha256(file.read(HEAD_BYTES)).hexdigest()
     except OSError:  # reading the source will report the error
         return {}
-    identity = {"size": stat.st_size, "modified": stat.st_mtime_ns, "inode": stat.st_ino}
-    return identity if path.is_file() else {}
+    return {
+        "size": stat.st_size,
+        "modified": stat.st_mtime_ns,
+        "inode": stat.st_ino,
+        "head": head,
+    }

@@ -75,12 +75,14 @@ def strip_quotes(text: str) -> str:
     number = 0
     while number < len(lines) and not _ends_own_words(lines, number):
         introduction = _count_introduction(lines, number)
-        following = next(filter(str.strip, lines[number + introduction :]), ">")
-        if introduction and not _is_quoted(following):
-            break  # the earlier mail is quoted without ">"
-        if not (introduction or _is_quoted(lines[number])):
+        if introduction:
+            number += introduction
+            if not _is_quoted(next(filter(str.strip, lines[number:]), ">")):
+                break  # the earlier mail is quoted without ">"
+            continue
+        if not _is_quoted(lines[number]):
             kept.append(lines[number])
-        number += max(1, introduction)
+        number += 1
     return text if len(kept) == len(lines) else "\n".join(kept).strip()
 
 

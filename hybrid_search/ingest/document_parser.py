@@ -222,13 +222,16 @@ def load_object(data: bytes) -> dict[str, Any]:
     return raw
 
 
-def _check_numbers(raw: dict[str, Any]) -> None:
-    try:
-        json.dumps(raw, allow_nan=False)
-    except ValueError as error:
+def _check_numbers(value: Any, name: str = "") -> None:
+    """Raise InputError for an infinite number at any depth."""
+    if isinstance(value, float) and not math.isfinite(value):
         raise InputError(
-            "a number is infinite, which JSON cannot hold: give a finite number"
-        ) from error
+            f"{show_value(name)} is infinite, which JSON cannot hold: give a finite number"
+        )
+    for key, item in value.items() if isinstance(value, dict) else ():
+        _check_numbers(item, f"{name}.{key}".lstrip("."))
+    for item in value if isinstance(value, list) else ():
+        _check_numbers(item, name)
 
 
 def _explain_missing(reason: str, raw: dict[str, Any]) -> str:

@@ -100,9 +100,10 @@ def serve_metrics(metrics: RunMetrics, host: str, port: int) -> Iterator[int]:
     server.handle_error = _log_error  # type: ignore[assignment]
     bound_port = int(server.server_address[1])
     address = f"[{host}]" if ":" in host else host
-    logs.log_or_print(f"metrics at http://{address}:{bound_port}/metrics")
     with server:
         try:
+            url = f"http://{address}:{bound_port}/metrics"
+            logs.log_or_print(f"metrics at {url}", extra={"port": bound_port})
             yield bound_port
         finally:
             server.shutdown()

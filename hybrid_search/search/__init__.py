@@ -5,7 +5,7 @@ Input: a `Query`, an encoder and a backend. Output: a `Result` of `Hit`s.
 Modules in reading order: `query` (parameters, their defaults and limits), `pipeline` (all stages in
 their order), `phrase_vector` (a phrase to its vector),
 `candidates` (retrieve, complete both scores, fuse), `feedback` (a second search with the best spans
-of the first), `fusion` (a package with one module per fusion), `calibration` (the score maps of the
+of the first), `fusion` (the fusions), `calibration` (the score maps of the
 default fusion), `contents` (one fetch of texts and metadata, to sort and count by),
 `span_content` (words and turns), `hit` (a hit and its spans), `hit_builder`, `excerpts`
 (the sentences around spans, for display), `result_html` and `result_rows` (hits in notebooks, and

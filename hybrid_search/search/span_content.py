@@ -104,7 +104,7 @@ def find_times(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
     """
     try:
         return _find_times(turn, start, end)
-    except (TypeError, ValueError, LookupError):  # an edited row may hold any type
+    except (TypeError, ValueError, LookupError, OverflowError):  # an edited row may hold any type
         return SpanTimes()
 
 
@@ -129,4 +129,5 @@ def _find_among_words(turn: Mapping[str, Any], start: int, end: int) -> SpanTime
     places = sorted(known)
     times = np.interp((start, end), places, [known[place] for place in places])
     start_ms, end_ms = (round(time) for time in times.tolist())
+    start_ms = starts.get(start, start_ms)  # where a word ends as the next begins
     return SpanTimes(start_ms, max(start_ms, end_ms), "interpolated")

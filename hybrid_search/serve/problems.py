@@ -98,7 +98,8 @@ def explain_error(error: HybridSearchError, hidden: str) -> Problem:
         status = 503  # it is away or busy, which passes
     if status == 409 or status >= 500:
         _log.error("a request failed: %s", error)
-    shown = detail or _ADDRESS.sub("(address)", str(error).replace(hidden, "(place)"))
+    message = str(error).replace(hidden, "(place)") if hidden else str(error)
+    shown = detail or _ADDRESS.sub("(address)", message)
     return Problem(status, shown, type(error).__name__)
 
 

@@ -70,8 +70,8 @@ def run_app(
     async def run() -> None:
         async with open_client(options, place) as client, open_app(client) as app:
             await client.best_spans("ready", "ready")  # loads the model before anybody waits for it
-            announce(_format_url(options, listener))  # it listens: a request waits for the server
-            await uvicorn.Server(_configure(app, options)).serve(sockets=[listener])
+            server = _Server(_configure(app, options), announce, _format_url(options, listener))
+            await server.serve(sockets=[listener])
 
     with _open_socket(options) as listener, _end_quietly():
         asyncio.run(run())
@@ -120,6 +120,20 @@ class PatientProtocol(H11Protocol):
     def _close_if_silent(self) -> None:
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
+
+
+class _Server(uvicorn.Server):
+    """Tells its URL as soon as it answers, and a signal would end it."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[str], None], url: str) -> None:
+        super().__init__(config)
+        self._announce, self._url = announce, url
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        if self.started:
+            self._announce(self._url)
 
 
 @contextmanager

@@ -83,8 +83,12 @@ def _parse(line: bytes, place: str) -> Match:
         values = json.loads(line)
         match = Match(**{name: values[name] for name in Match.__slots__})
         texts = (match.topic, match.id, match.text)
-        if not all(isinstance(text, str) for text in texts) or not 0 <= match.start < match.end:
-            raise TypeError("topic, id and text are strings, and start is smaller than end")
+        places = (match.turn, match.start, match.end)
+        has_types = all(type(text) is str for text in texts)
+        if not has_types or not all(type(place) is int for place in places):
+            raise TypeError("topic, id and text are strings; turn, start and end are integers")
+        if not 0 <= match.start < match.end:
+            raise ValueError("start is smaller than end")
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise UsageError(
             f"{place} is not a match: it needs {', '.join(Match.__slots__)} (a file that ends in "

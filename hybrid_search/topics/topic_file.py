@@ -30,6 +30,9 @@ from hybrid_search.text.filters import check_where
 from hybrid_search.topics.file_errors import explain_failure
 from hybrid_search.topics.topics import Topic
 
+MAX_FILE_BYTES = 4 * 1024 * 1024
+"""Bytes of a file of topics: 10,000 topics have fewer."""
+
 MAX_NAME = 200
 """Characters of a topic's name."""
 
@@ -125,8 +128,15 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
             f"{path} has the ending {path.suffix!r}: "
             f"a file of topics ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
         )
-    with explain_failure(f"{path} cannot be read", "name a file of topics"):
-        data = path.read_bytes()
+    with (
+        explain_failure(f"{path} cannot be read", "name a file of topics"),
+        path.open("rb") as file,
+    ):
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(
+            f"{path} has more than {MAX_FILE_BYTES:,} bytes: split it into several files"
+        )
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -336,3 +336,16 @@ def test_a_folder_that_is_none_is_an_error() -> None:
 )
 def test_one_kind_of_source_at_a_time(arguments: list[str], message: str) -> None:
     assert invoke_cli("ingest", "--follow", "inbox", *arguments).error == message
+
+
+def test_a_symbolic_link_is_left_alone_and_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    Path("private.txt").write_text("root:x:0:0\n")
+    (INBOX / "link.jsonl").symlink_to(Path("private.txt").resolve())
+    drop_file("calls.jsonl", make_document("a"))
+    summary, moved_files = follow_inbox(2, is_stopped=stop_after(0.3))
+    assert (moved_files, summary.read, summary.failed) == (["done/calls.jsonl"], 1, 0)
+    assert (INBOX / "link.jsonl").is_symlink()
+    assert [record.getMessage() for record in caplog.records] == [
+        "inbox/link.jsonl is a symbolic link and is left alone: move the file itself into the "
+        "folder"
+    ]

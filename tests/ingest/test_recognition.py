@@ -441,3 +441,13 @@ def test_every_export_is_read_or_refused_with_the_options_that_read_it(name: str
     if name in WITH_OPTIONS:
         options, count = WITH_OPTIONS[name]
         assert count_documents(DATA / "exports" / name, options) == (count, None)
+
+
+def test_columns_of_one_name_or_none_are_numbered_and_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source = write("id,text,note,note,\na,hello,one,two,three\n", "t.csv")
+    assert read_documents(source) == [
+        {"id": "a", "text": "hello", "note": "one", "note_2": "two", "column_5": "three"}
+    ]
+    assert "columns 3 and 4 of the table have the same name" in capsys.readouterr().err

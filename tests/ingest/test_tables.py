@@ -379,3 +379,12 @@ def test_a_cell_over_the_limit_is_a_fault_and_reading_goes_on(
         "a cell is over 1000 characters long: is a quote never closed?"
     )
     assert json.loads(read_lines(source)[-1].data) == {"id": "b", "text": "good"}
+
+
+def test_an_over_long_line_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_tables, "MAX_CELL", 2000)
+    source = write_source(b"id,text\na," + b"x" * 5000 + b"\nb,good\n")
+    assert [(line.number, line.fault) for line in read_lines(source)] == [
+        (2, "the line is over 2000 characters long"),
+        (3, None),
+    ]

@@ -26,7 +26,14 @@ from hybrid_search.topics.report.counts import (
     count_matches,
     find_date_field,
 )
-from hybrid_search.topics.report.page import MOST_LINES, WIDTH, build_page, lay_lines
+from hybrid_search.topics.report.page import (
+    MOST_BARS,
+    MOST_LINES,
+    WIDTH,
+    build_page,
+    lay_columns,
+    lay_lines,
+)
 from hybrid_search.topics.surroundings import Surroundings, read_sentence
 from tests.helpers.cli import CommandResult, invoke_cli
 
@@ -365,3 +372,10 @@ def test_the_numbers_of_the_page_are_those_of_the_run(sample_url: str, tmp_path:
 def test_a_wrong_command_is_one_line(hostile_url: str, options: list[str], message: str) -> None:
     assert message in mine(hostile_url, *options).error
     assert not Path("r.html").exists()
+
+
+def test_no_column_is_thinner_than_a_screen_can_show() -> None:
+    columns = lay_columns([(f"week {number}", 1) for number in range(1000)], 1)
+    assert 0 < len(columns) <= MOST_BARS
+    assert sum(column.count for column in columns) == 1000
+    assert lay_columns([], 1) == []

@@ -135,10 +135,6 @@ NOUNS_IN_ED = frozenset(
 """Words that end in "ed" without being participles."""
 
 
-PUBLIC_FUNCTIONS = frozenset(("marked",))
-"""Functions that keep the name under which they were published: `Hit.marked`."""
-
-
 def is_filler(name: str) -> bool:
     """Tell whether a bound name is one of `FILLERS`, leading and trailing underscores aside."""
     return name.strip("_") in FILLERS or name in FILLERS
@@ -147,8 +143,6 @@ def is_filler(name: str) -> bool:
 def is_bare_participle(name: str) -> bool:
     """Tell whether a function is named by one participle or preposition and no verb."""
     word = name.strip("_")
-    if word in PUBLIC_FUNCTIONS:
-        return False
     if word in PARTICIPLES or word in PREPOSITIONS:
         return True
     return word.isalpha() and len(word) > 4 and word.endswith("ed") and word not in NOUNS_IN_ED

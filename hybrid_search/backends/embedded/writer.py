@@ -40,8 +40,8 @@ HEAP_BYTES = 50_000_000
 class OpenDocument:
     """A document whose last passage has not been written yet.
 
-    `first` is the number of its first passage; `codes_before` passages have codes, and the index has
-    the fields `fields_before`, before it.
+    `first` is the number of its first passage. Before it, `codes_before` passages have codes, and
+    the index has the fields `fields_before`.
     """
 
     first: int

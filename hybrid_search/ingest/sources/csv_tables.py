@@ -7,17 +7,18 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import BinaryIO
+from typing import BinaryIO, Self, TextIO
 
 from hybrid_search.errors import InputError
 from hybrid_search.ingest.column_names import looks_like_header
 from hybrid_search.ingest.sources.records import Record
 from hybrid_search.ingest.sources.streams import as_text
 from hybrid_search.ingest.sources.tables import Table
+from hybrid_search.observability import logs
 
 DELIMITERS = (",", ";", "\t", "|")
 MAX_CELL = 64 * 1024 * 1024
-"""Maximum characters of a cell. A larger one comes from an unclosed quote."""
+"""Maximum characters of a cell, and of a line. A larger one comes from an unclosed quote."""
 SNIFFED_ROWS = 20
 
 _SEPARATOR_LINE = re.compile(r"sep=(.)\s*$", re.IGNORECASE)
@@ -85,28 +86,51 @@ Row = tuple[int, list[str], bytes, str | None]
 def _read_rows(file: BinaryIO, delimiter: str) -> Iterator[Row]:
     """Yield all rows but blank ones and a line that names the delimiter."""
     file.seek(0)
-    lines: list[str] = []
-
-    def keep_line(line: str) -> str:
-        lines.append(line)
-        return line
-
     with as_text(file, encoding="utf-8-sig") as text:
-        reader = csv.reader(map(keep_line, text), delimiter=delimiter, strict=True)
+        lines = _CsvLines(text)
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
         while True:
             number, cells, fault = reader.line_num + 1, list[str](), ""
-            lines.clear()
+            lines.begin_row()
             try:
                 cells = next(reader)
             except StopIteration:
                 return
             except csv.Error as error:
                 fault = _explain(str(error))
-            fault = fault or _find_not_utf8(cells)
+            fault = fault or lines.fault or _find_not_utf8(cells)
             is_separator_line = number == 1 and _SEPARATOR_LINE.match(delimiter.join(cells))
             if fault or (cells and not is_separator_line):
-                raw = "".join(lines).encode("utf-8", "surrogateescape")
+                raw = "".join(lines.row).encode("utf-8", "surrogateescape")
                 yield number, [] if fault else cells, raw, fault or None
+
+
+class _CsvLines:
+    """An iterator of lines for the csv module that keeps the lines of the current row."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self.begin_row()
+
+    def begin_row(self) -> None:
+        """Forget the lines of the row before."""
+        self.row, self.fault = list[str](), ""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        line = self._file.readline(MAX_CELL)
+        if not line:
+            raise StopIteration
+        is_whole = len(line) < MAX_CELL or line.endswith(("\n", "\r"))
+        self.row.append(line if is_whole else line[:1000])
+        if is_whole:
+            return line
+        self.fault = f"the line is over {MAX_CELL} characters long"
+        while line and not line.endswith(("\n", "\r")):
+            line = self._file.readline(MAX_CELL)
+        return "\n"
 
 
 def _explain(error: str) -> str:
@@ -136,6 +160,11 @@ def _name_columns(cells: Sequence[str]) -> list[str]:
     names: list[str] = []
     for number, cell in enumerate(cells, 1):
         name = first_name = cell.strip() or f"column_{number}"
+        if name in names:
+            logs.log_or_print(
+                f"columns {names.index(name) + 1} and {number} of the table have the same name: "
+                "the second is read with a number behind it, as in name_2"
+            )
         count = 1
         while name in names:
             count += 1

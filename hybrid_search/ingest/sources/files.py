@@ -9,7 +9,7 @@ import codecs
 import glob
 import zlib
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -202,7 +202,8 @@ def _read_file(file: SourceFile, options: ReadOptions) -> Generator[Record, None
         with as_utf8(stream, encoding) as text:
             if kind == CSV:
                 delimiter = csv_tables.find_delimiter(text_head)
-                with as_file(text) as file_of_table:
+                # a gzip file is unpacked twice, rather than into a folder that may be too small
+                with nullcontext(text) if text.seekable() else as_file(text) as file_of_table:
                     table = csv_tables.open_table(file_of_table, delimiter)
                     yield from read_table(table, options)
             else:

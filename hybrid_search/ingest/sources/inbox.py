@@ -73,6 +73,7 @@ class Inbox:
 
     folder: Path
     _states: dict[Path, FileState] = field(default_factory=dict)
+    _known_links: set[Path] = field(default_factory=set)
     """The files seen in the last pass."""
 
     def prepare(self) -> None:
@@ -89,7 +90,8 @@ class Inbox:
         """
         earlier = self._states
         with self._translate_errors("read"):
-            states = {path: _read_state(path) for path in self.folder.iterdir()}
+            paths = [path for path in self.folder.iterdir() if not self._is_link(path)]
+            states = {path: _read_state(path) for path in paths}
         self._states = {
             path: state
             for path, state in states.items()
@@ -97,6 +99,17 @@ class Inbox:
         }
         still = [path for path, state in self._states.items() if earlier.get(path) == state]
         return sorted(still, key=lambda path: (self._states[path][-1], path.name))
+
+    def _is_link(self, path: Path) -> bool:
+        """Return whether `path` is a symbolic link, which is logged once."""
+        is_link = path.is_symlink()
+        if is_link and path not in self._known_links:
+            self._known_links.add(path)
+            _log.warning(
+                "%s is a symbolic link and is left alone: move the file itself into the folder",
+                path,
+            )
+        return is_link
 
     @contextmanager
     def _translate_errors(self, use: str) -> Iterator[None]:

@@ -265,7 +265,9 @@ def to_json_value(value: Any, key: str) -> Any:
 
 def is_missing(value: Any) -> bool:
     """Return whether `value` is a missing value: None, NaN, NaT, or NA of pandas."""
-    if isinstance(value, (float, np.floating, Decimal)):
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    if isinstance(value, (float, np.floating)):
         return math.isnan(value)
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(value))

@@ -33,6 +33,9 @@ WIDTH, HEIGHT = 340, 80
 BASELINE = 1
 STROKE = 2
 
+MOST_BARS = 170
+"""More columns would be thinner than a pixel of a narrow screen: neighbours are added up."""
+
 MOST_LINES = 5
 """More lines in one plot cannot be told apart."""
 
@@ -67,10 +70,14 @@ class Column:
 
 def lay_columns(bars: Sequence[tuple[str, int]], highest: int) -> list[Column]:
     """Return a bar for each label with its count; one of `highest` is as high as the plot."""
+    group_size = max(1, -(-len(bars) // MOST_BARS))
+    if group_size > 1:
+        groups = [bars[first : first + group_size] for first in range(0, len(bars), group_size)]
+        bars = [(f"{rows[0][0]} to {rows[-1][0]}", sum(n for _, n in rows)) for rows in groups]
     step = WIDTH / max(len(bars), 1)
     columns = []
     for number, (label, count) in enumerate(bars):
-        height = (HEIGHT - BASELINE) * count / highest
+        height = (HEIGHT - BASELINE) * count / (highest * group_size)
         top, width = HEIGHT - BASELINE - height, max(step - 1, step * 0.7)
         columns.append(Column(label, count, number * step, top, width, height))
     return columns

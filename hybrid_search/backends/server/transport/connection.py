@@ -53,8 +53,10 @@ _log = logging.getLogger(__name__)
 def connect(address: Address, access: Access) -> Server:
     """Return a connection to the server at `address`.
 
-    Nothing is sent before the first request, not even to ask for the engine. Raises UsageError if
-    requests would be signed for AWS, and the engine takes no such signatures.
+    Nothing is sent before the first request, not even to ask for the engine.
+
+    Raises:
+        UsageError: If requests would be signed for AWS, and the engine takes no such signatures.
     """
     access = access.with_username(address.username)
     warn(address, access)
