@@ -177,7 +177,7 @@ def test_an_index_of_another_format_is_refused_in_one_line(
     answers: dict[str, float], other: int
 ) -> None:
     path = INDEX / "head.json"
-    text = json.loads(path.read_bytes())["head"].replace('"format": 3', f'"format": {other}')
+    text = json.loads(path.read_bytes())["head"].replace('"format": 4', f'"format": {other}')
     path.write_text(json.dumps({"head": text, "crc32": crc32(text.encode())}))
     match = rf"format {other}\.\d.*again"
     with connect(URL) as client, pytest.raises(IndexStoreError, match=match):

@@ -107,7 +107,7 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
     ),
     "Infinity in a turn": (
         b'{"id": "a", "turns": [{"text": "Infinity", "gains": [1, {"n": Infinity}]}]}',
-        "a number is infinite, which JSON cannot hold: give a finite number",
+        "'turns.gains.n' is infinite, which JSON cannot hold: give a finite number",
     ),
     "an empty id": ({"id": "", "text": "x"}, "the id is empty"),
     "an id that is too long": (

@@ -158,15 +158,6 @@ def test_a_quote_that_nobody_closes_takes_the_rest_with_it_and_says_so() -> None
     ]
 
 
-def test_an_over_long_cell_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_tables, "MAX_CELL", 2000)
-    source = write_source(b"id,text\na," + b"x" * 5000 + b"\nb,good\n")
-    assert [(line.number, line.fault) for line in read_lines(source)] == [
-        (2, "a cell is over 2000 characters long: is a quote never closed?"),
-        (3, None),
-    ]
-
-
 @pytest.mark.parametrize(
     ("header", "columns", "fault"),
     [
