@@ -110,6 +110,13 @@ def _show_no_map(tuning: Tuning) -> None:
 
     are_of_few = tuning.judgments >= FEWEST and tuning.judged_topics < FEWEST_TOPICS
     few = f"about too few topics ({tuning.judged_topics})" if are_of_few else "too few"
+    if not tuning.topics:
+        options.print_lines(
+            f"nothing was tuned: {tuning.judgments} judgments are {few}. A topic needs {FEWEST} of "
+            f"both kinds; all topics together need as many, and at least {FEWEST_OF_TOPIC} of each "
+            f"of {FEWEST_TOPICS}"
+        )
+        return
     options.print_lines(
         f"{tuning.judgments} judgments are {few} for all other topics, which keep the model's "
         f"map: they need {FEWEST} of both kinds, and at least {FEWEST_OF_TOPIC} of each of "

@@ -26,6 +26,7 @@ from hybrid_search.ingest.prefetch import read_until_stopped
 from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.sources.inbox import Inbox, follow
 from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
+from hybrid_search.ingest.sources.records import rebuild_line
 from hybrid_search.ingest.sources.server_index import read_index
 from hybrid_search.ingest.summary import Summary, format_summary
 from hybrid_search.ingest.types import SourceLine
@@ -89,7 +90,9 @@ def open_input(source: SourceChoice, rejects: Path) -> Iterator[Input]:
     """Yield the lines of the chosen source, which must not be a watched folder."""
     if source.retry:
         rejects_file.check_retried(source.retry)
-        yield Input(rejects_file.read_retried(source.retry), files.size([str(source.retry)]))
+        lines = rejects_file.read_retried(source.retry)
+        rebuilt = (rebuild_line(line, source.read_options) for line in lines)
+        yield Input(rebuilt, files.size([str(source.retry)]))
     elif source.from_index:
         origin = settings(source.from_url or source.url)
         with closing(open_server(origin.url, origin.access)) as server:

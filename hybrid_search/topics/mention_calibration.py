@@ -117,10 +117,13 @@ def choose_maps(
 ) -> MentionMaps:
     """Return the maps of topics, as `find_mention_map` has one for those that were not tuned.
 
-    A tuning of another model is not used, nor any with feedback; a warning says so.
+    A tuning of another model is not used, nor any with feedback; a warning says so. One of too few
+    judgments for a map is none.
     """
     path = topics.tuning_file
     tuning = _read_tuning(path, spec.fingerprint) if path else None
+    if tuning and not (tuning.topics or tuning.others):
+        tuning = None
     if tuning and has_feedback:
         _log.warning(
             "%s was tuned for phrases as they are: its probabilities are not used with feedback",

@@ -87,6 +87,15 @@ def test_what_is_good_by_now_is_indexed_and_the_rest_stays_with_its_first_line()
     assert json.loads(REJECTS.read_text())["document"].encode("utf-8", "surrogateescape") == BAD
 
 
+def test_a_retry_reads_refused_documents_by_the_columns_that_the_refusal_asked_for() -> None:
+    Path("calls.jsonl").write_text(json.dumps({"id": "call", "body": "I want my money back."}))
+    refused = ingest("calls.jsonl")
+    assert (refused.status, refused.json["failed"]) == (1, 1)
+    result = ingest("--retry", str(REJECTS), "--columns", "text=body")
+    assert (result.status, result.json["documents"]) == (0, 1), result.stderr
+    assert not REJECTS.exists()
+
+
 @pytest.mark.usefixtures("_rejects_file")
 def test_a_file_of_which_all_is_indexed_is_gone() -> None:
     REJECTS.write_text(

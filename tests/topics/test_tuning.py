@@ -141,8 +141,12 @@ def test_three_answers_about_one_topic_change_no_probability(
     expected = list(sample.mine(topics_file))
     arguments = ("--topics", str(topics_file), "--judgments", str(path), "--url", sample_url)
     shown = invoke_cli("tune", *arguments).stdout
-    assert "3 judgments are too few for all other topics" in shown
+    assert "nothing was tuned: 3 judgments are too few. A topic needs 20 of both kinds" in shown
     assert list(sample.mine(topics_file)) == expected
+    arguments = ("--topics", str(topics_file), "--url", sample_url, "--out", "matches.jsonl")
+    mined = invoke_cli("mine", *arguments)
+    assert mined.json["probabilities"]["source"] == "measured"
+    assert "probabilities: as measured for the model" in mined.stderr
 
 
 def test_many_answers_about_one_topic_change_no_other(

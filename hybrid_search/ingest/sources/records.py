@@ -64,6 +64,14 @@ def build_record(record: Record, options: ReadOptions) -> Record:
         return Record(record.number, record.raw or dump(parsed.fields), None, str(error))
 
 
+def rebuild_line(line: SourceLine, options: ReadOptions) -> SourceLine:
+    """Return a line that was refused before, read again with other `options`."""
+    if line.fault:
+        return line
+    record = build_record(Record(line.number, line.data), options)
+    return replace(line, data=record.raw, fault=record.fault)
+
+
 def build_document(fields: Fields, options: ReadOptions) -> Fields:
     """Return the document in `fields`, with columns mapped to keys; InputError says what is not."""
     document = apply_columns(fields, options.columns) if options.columns else dict(fields)
