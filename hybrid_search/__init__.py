@@ -37,8 +37,10 @@ from hybrid_search.errors import (
 from hybrid_search.search.hit import DocumentView, Hit, Span, TurnPlace
 from hybrid_search.search.query import QueryOptions
 from hybrid_search.search.result import Result
-from hybrid_search.topics.match import Match, Matches
-from hybrid_search.topics.topics import Topic, Topics
+from hybrid_search.topics.match import Match
+from hybrid_search.topics.matches import Matches
+from hybrid_search.topics.topic import Topic
+from hybrid_search.topics.topics import Topics
 
 if TYPE_CHECKING:
     from hybrid_search.async_client import AsyncClient

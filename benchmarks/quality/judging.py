@@ -18,7 +18,7 @@ from benchmarks.quality.intent_labels import JudgedMentions
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.topics.judging_queue import LEAST_PROBABILITY, CandidateSample, JudgingQueue
 from hybrid_search.topics.logistic import calibration_error
-from hybrid_search.topics.topics import Topic
+from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.tuning import Tuning, tune
 
 JUDGMENTS = 20

@@ -32,7 +32,7 @@ from hybrid_search import connect
 from hybrid_search.search.calibration import MENTIONS, MOVED_MENTIONS
 from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.topics.logistic import calibration_error, fit_logistic
-from hybrid_search.topics.topics import Topic
+from hybrid_search.topics.topic import Topic
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "calls_sgd"
 

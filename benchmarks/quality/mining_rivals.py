@@ -22,7 +22,7 @@ from benchmarks.quality.vectors import means
 from hybrid_search.encoder import Encoder
 from hybrid_search.search.types import Scores
 from hybrid_search.topics.match import Match
-from hybrid_search.topics.topics import Topic
+from hybrid_search.topics.topic import Topic
 
 # fmt: off
 KEYWORDS = {

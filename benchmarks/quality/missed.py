@@ -35,7 +35,7 @@ from hybrid_search.topics.missed_mentions import (
     estimate_missed,
 )
 from hybrid_search.topics.run import MiningSummary
-from hybrid_search.topics.topics import Topic
+from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.tuning import FEWEST, Tuning, fit_map
 from hybrid_search.topics.types import UnlikelySpans
 

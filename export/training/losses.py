@@ -135,7 +135,7 @@ def multi_positive(
     return per_query[counts > 0].mean()
 
 
-def marked(
+def measure_marking(
     queries: Tensor,
     tokens: Tensor,
     mask: Tensor,

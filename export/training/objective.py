@@ -238,7 +238,7 @@ def _marked_loss(
     own_mask = mask[with_gold]
     return _mean(
         [
-            losses.marked(q, t, own_mask, clauses, cores, stage.longest, stage.scale)
+            losses.measure_marking(q, t, own_mask, clauses, cores, stage.longest, stage.scale)
             for q, t in losses.prefixes(dimensions, queries[with_gold], tokens[with_gold])
         ]
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hybrid_search.search.hit import DocumentView
     from hybrid_search.topics.match import Match
     from hybrid_search.topics.surroundings import Surroundings
-    from hybrid_search.topics.topics import Topic
+    from hybrid_search.topics.topic import Topic
 
 MARK = "bold black on yellow"
 INDENT = "   "

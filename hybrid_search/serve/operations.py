@@ -15,8 +15,8 @@ from hybrid_search.errors import UsageError
 from hybrid_search.parameters import check_choice
 from hybrid_search.serve.signatures import Schema, describe_parameters, read_descriptions
 from hybrid_search.text.near_names import hint_name
+from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.topic_file import describe_topic
-from hybrid_search.topics.topics import Topic
 
 TEXTS: Schema = {
     "type": "boolean",

@@ -17,7 +17,8 @@ from hybrid_search.search.calibration import (
     LoadCalibration,
     find_mention_map,
 )
-from hybrid_search.topics.topics import Topic, Topics
+from hybrid_search.topics.topic import Topic
+from hybrid_search.topics.topics import Topics
 from hybrid_search.topics.tuning import Tuning, read_tuning
 
 _log = logging.getLogger(__name__)

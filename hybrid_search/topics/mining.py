@@ -38,8 +38,9 @@ from hybrid_search.topics.mention_calibration import MentionMaps, choose_maps
 from hybrid_search.topics.mention_choice import choose_mentions
 from hybrid_search.topics.missed_mentions import LEAST_PROBABILITY, count_log_odds
 from hybrid_search.topics.span_scores import find_candidates
+from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.topic_matrix import TopicMatrix, add_feedback_to_topics, build_matrix
-from hybrid_search.topics.topics import Topic, Topics
+from hybrid_search.topics.topics import Topics
 from hybrid_search.topics.types import Candidates, Mention, MinedBlock, ScannedBlock, UnlikelySpans
 
 _log = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from hybrid_search import parameters
 from hybrid_search.errors import UsageError, show_value
 from hybrid_search.text.filters import check_where
 from hybrid_search.topics.file_errors import explain_failure
-from hybrid_search.topics.topics import Topic
+from hybrid_search.topics.topic import Topic
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 """Bytes of a file of topics: 10,000 topics have fewer."""

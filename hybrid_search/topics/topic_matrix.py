@@ -21,7 +21,8 @@ from hybrid_search.text.filters import Condition
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
 from hybrid_search.topics.mention_calibration import MentionMap
-from hybrid_search.topics.topics import Topic, Topics
+from hybrid_search.topics.topic import Topic
+from hybrid_search.topics.topics import Topics
 from hybrid_search.topics.types import Integers
 
 DEFAULT_THRESHOLD = 0.5

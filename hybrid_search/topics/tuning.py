@@ -36,7 +36,7 @@ from hybrid_search.topics.logistic import (
     fit_logistic,
     measure_concordance,
 )
-from hybrid_search.topics.topics import Topic
+from hybrid_search.topics.topic import Topic
 
 FEWEST = 20
 """Judgments from which a topic has a map of its own, and all others have one."""

@@ -14,7 +14,7 @@ from benchmarks.speed import mining as mining_speed
 from hybrid_search import Topics, connect
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.topics.match import Match
-from hybrid_search.topics.topics import Topic
+from hybrid_search.topics.topic import Topic
 from tests.helpers.tiny_encoder import TinyEncoder
 
 MODEL = "0123456789abcdef-288"

@@ -124,7 +124,7 @@ def test_the_marked_span_is_held_against_all_others_of_its_passage() -> None:
     logits = [15 * (1 + cosine) for cosine in (1.0, 0.0, 1 / math.sqrt(2))]
     total = sum(map(math.exp, logits))
     by_hand = -math.log((math.exp(logits[0]) + math.exp(logits[2])) / total)
-    loss = losses.marked(
+    loss = losses.measure_marking(
         query, tokens, mask, torch.tensor([[0, 2]]), torch.tensor([[0, 1]]), longest=3
     )
     assert loss.item() == pytest.approx(by_hand, abs=1e-6)
@@ -134,7 +134,7 @@ def test_a_mark_longer_than_the_longest_span_costs_nothing() -> None:
     tokens = torch.ones(1, 3, 2, requires_grad=True)
     mask = torch.ones(1, 3, dtype=torch.bool)
     ends = torch.tensor([[0, 3]])
-    loss = losses.marked(torch.ones(1, 2), tokens, mask, ends, ends, longest=2)
+    loss = losses.measure_marking(torch.ones(1, 2), tokens, mask, ends, ends, longest=2)
     loss.backward()
     assert loss.item() == 0.0
     assert tokens.grad is not None and not tokens.grad.any()

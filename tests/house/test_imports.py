@@ -72,7 +72,7 @@ ALLOWED_IMPORTERS = {
     "urllib3": {"backends.server.transport.client"},
     "botocore": {"backends.server.transport.sigv4"},
     "charset_normalizer": {"ingest.sources.streams"},
-    "pyarrow": {"ingest.sources.arrow_tables", "topics.match", "topics.match_parquet"},
+    "pyarrow": {"ingest.sources.arrow_tables", "topics.match_parquet", "topics.matches"},
     "sklearn": {"discover.linkage"},
     "jinja2": {"topics.report.page"},
     "markupsafe": {"topics.report.page"},

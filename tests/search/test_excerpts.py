@@ -27,13 +27,13 @@ def make_hit(*words: str, text: str = TEXT, turns: list[TurnPlace] | None = None
     return Hit("a", 0, 0.5, 1, 0.5, 1, 1, {}, spans, text=text, start=START, turns=places)
 
 
-def marked(excerpt: Excerpt) -> str:
+def mark(excerpt: Excerpt) -> str:
     return "".join(f"[{text}]" if is_span else text for text, is_span in excerpt.split())
 
 
 def test_a_short_turn_is_shown_whole_with_its_span() -> None:
     (excerpt,) = list_excerpts(make_hit("my money back"))
-    assert marked(excerpt) == "Good morning. I want [my money back], please. It is broken."
+    assert mark(excerpt) == "Good morning. I want [my money back], please. It is broken."
     assert (excerpt.start, excerpt.end) == (START, START + len(FIRST))
     assert not excerpt.is_cut_before
     assert not excerpt.is_cut_after
@@ -41,7 +41,7 @@ def test_a_short_turn_is_shown_whole_with_its_span() -> None:
 
 def test_spans_of_one_turn_share_an_excerpt_and_others_have_their_own_best_first() -> None:
     excerpts = list_excerpts(make_hit("One moment", "broken", "my money back"))
-    assert [marked(excerpt) for excerpt in excerpts] == [
+    assert [mark(excerpt) for excerpt in excerpts] == [
         "Of course! [One moment].",
         "Good morning. I want [my money back], please. It is [broken].",
     ]
@@ -56,7 +56,7 @@ def test_a_long_turn_is_cut_at_words_around_the_sentence() -> None:
     assert excerpt.text == text[excerpt.start - START : excerpt.end - START]
     assert excerpt.text.split()[0] in ("word", "Then.")
     assert excerpt.text.split()[-1] == "other"
-    before, _, after = marked(excerpt).partition("[My money back]")
+    before, _, after = mark(excerpt).partition("[My money back]")
     assert len(before) <= AROUND
     assert len(after) <= AROUND + len(" now. ")
 
@@ -65,7 +65,7 @@ def test_a_turn_without_an_end_of_a_sentence_is_cut_around_the_span() -> None:
     text = "word " * 500 + "my money back " + "other " * 500
     turns = [TurnPlace(0, START, START + len(text))]
     (excerpt,) = list_excerpts(make_hit("my money back", text=text, turns=turns))
-    assert "[my money back]" in marked(excerpt)
+    assert "[my money back]" in mark(excerpt)
     assert len(excerpt.text) < LONGEST_SENTENCE
 
 
@@ -73,7 +73,7 @@ def test_a_text_without_blanks_is_cut_in_time_and_keeps_its_span() -> None:
     text = "x" * 1_000_000 + "my money" + "y" * 1_000_000
     turns = [TurnPlace(0, START, START + len(text))]
     (excerpt,) = list_excerpts(make_hit("my money", text=text, turns=turns))
-    assert "[my money]" in marked(excerpt)
+    assert "[my money]" in mark(excerpt)
     assert len(excerpt.text) < 1_000
 
 
@@ -81,7 +81,7 @@ def test_of_a_span_in_another_passage_there_are_its_words() -> None:
     elsewhere = Span(5_000, 5_005, "there", 0.5)
     hit = make_hit("broken")
     hit.spans.append(elsewhere)
-    assert marked(list_excerpts(hit)[1]) == "[there]"
+    assert mark(list_excerpts(hit)[1]) == "[there]"
 
 
 def test_a_hit_without_spans_is_its_passage() -> None:

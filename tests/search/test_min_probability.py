@@ -14,7 +14,7 @@ from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.search.calibration import MENTIONS
-from hybrid_search.topics.topics import Topic
+from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.tuning import TunedMap, Tuning, digest_phrases, write_tuning
 from tests.helpers.cli import invoke_cli
 from tests.helpers.shipped_maps import load_map
