@@ -167,7 +167,7 @@ def test_a_server_tells_by_a_time_what_was_written_since(server_url: str) -> Non
         ingested = client.describe("calls").documents
     assert ingested == 3
     # what stands around the sentences of the long call blurs some of them
-    Path("topics.json").write_text(TOPIC.replace("0.3", "0.1"))
+    Path("topics.json").write_text(TOPIC.replace("0.3", "0.02"))
     result = mine(server_url, "new.jsonl", began)
     assert result.json["documents"] == 2
     assert set(mined_ids("new.jsonl")) == {"a", "c"}
