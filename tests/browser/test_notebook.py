@@ -21,15 +21,13 @@ def test_it_is_readable_and_shows_what_the_inspector_shows(
 ) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    hit = sample.query(PHRASE, size=1, explain=True)
+    hit = sample.query(PHRASE, size=1)
     paper, ink = GROUNDS[ground]
     page = browser.new_page(viewport={"width": 800, "height": 400})
     page.set_content(
         f"<!doctype html><html lang=en><title>notebook</title>"
         f"<main style='background:{paper};color:{ink}'><h1>1</h1>{hit._repr_html_()}</main>"
     )
-    widths = [page.locator(f"[title^={leg}]").bounding_box()["width"] for leg in ("spans", "BM25")]
-    assert min(widths) > 5
     assert "customer  01:02" in page.locator("main").text_content()
     assert not Axe().run(page).response["violations"]
     page.close()
