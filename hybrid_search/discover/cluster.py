@@ -25,6 +25,7 @@ from hybrid_search.discover.types import Occurrence, PhraseGroup
 from hybrid_search.discover.word_tree import WordTree, find_words
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import UsageError, show_value
+from hybrid_search.file_errors import explain_failure
 from hybrid_search.parameters import check_integer, check_number, check_phrase
 from hybrid_search.search.hit import TurnPlace
 from hybrid_search.search.phrase_vector import query_vectors
@@ -34,7 +35,6 @@ from hybrid_search.text import word_codes
 from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.types import Floats
 from hybrid_search.topics.blocks import read_blocks
-from hybrid_search.topics.file_errors import explain_failure
 from hybrid_search.topics.match import Match, read_matches
 from hybrid_search.topics.match_builder import fetch_sound
 

@@ -11,7 +11,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 
 from hybrid_search.backends.types import RejectedDocument
 from hybrid_search.errors import IndexStoreError, UsageError
+from hybrid_search.file_errors import explain_failure
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Reason
 from hybrid_search.ingest.types import SourceLine
@@ -217,16 +218,11 @@ def read_retried(file: Path) -> Iterator[SourceLine]:
                 yield _line_from_entry(file, number, data)
 
 
-@contextmanager
-def translate_read_errors(file: Path) -> Iterator[None]:
+def translate_read_errors(file: Path) -> AbstractContextManager[None]:
     """Translate errors of reading `file` to UsageError."""
-    try:
-        yield
-    except OSError as error:
-        raise UsageError(
-            f"the refused documents in {file} cannot be read ({error.strerror}): "
-            "check the file and its permissions"
-        ) from error
+    return explain_failure(
+        f"the refused documents in {file} cannot be read", "check the file and its permissions"
+    )
 
 
 def _line_from_entry(file: Path, number: int, data: bytes) -> SourceLine:

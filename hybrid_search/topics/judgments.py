@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_search.errors import UsageError
+from hybrid_search.file_errors import explain_failure
 from hybrid_search.private_files import append_to_file, flush_to_disk, write_all
-from hybrid_search.topics.file_errors import explain_failure
 
 ANSWERS = ("yes", "no")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_search.errors import UsageError
-from hybrid_search.topics.file_errors import explain_failure
+from hybrid_search.file_errors import explain_failure
 
 
 @dataclass(frozen=True, slots=True)

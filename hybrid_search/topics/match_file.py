@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from hybrid_search.backends.types import Position
 from hybrid_search.errors import UsageError
+from hybrid_search.file_errors import explain_failure
 from hybrid_search.observability.escapes import defuse_cell
 from hybrid_search.private_files import (
     append_to_file,
@@ -30,7 +31,6 @@ from hybrid_search.private_files import (
     replace_file,
     write_all,
 )
-from hybrid_search.topics.file_errors import explain_failure
 from hybrid_search.topics.match import Match, to_row
 from hybrid_search.topics.types import MinedBlock, UnlikelySpans
 

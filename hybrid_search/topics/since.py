@@ -16,8 +16,8 @@ from pathlib import Path
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Position
 from hybrid_search.errors import UsageError
+from hybrid_search.file_errors import explain_failure
 from hybrid_search.private_files import replace_file
-from hybrid_search.topics.file_errors import explain_failure
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ from pydantic import (
 
 from hybrid_search import parameters
 from hybrid_search.errors import UsageError, show_value
+from hybrid_search.file_errors import explain_failure
 from hybrid_search.text.filters import check_where
-from hybrid_search.topics.file_errors import explain_failure
 from hybrid_search.topics.topic import Topic
 
 MAX_FILE_BYTES = 4 * 1024 * 1024

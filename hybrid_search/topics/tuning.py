@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.errors import UsageError
+from hybrid_search.file_errors import explain_failure
 from hybrid_search.private_files import replace_file
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.topics.file_errors import explain_failure
 from hybrid_search.topics.logistic import (
     USUAL_SLOPE,
     Covariance,

@@ -18,7 +18,7 @@ PACKAGE_FOLDER = Path(hybrid_search.__file__).parent
 
 LAYERS = (
     {"errors", "observability", "private_files", "system"},
-    {"credentials", "text"},
+    {"credentials", "file_errors", "text"},
     {"parameters"},
     {"config"},
     {"encoder"},

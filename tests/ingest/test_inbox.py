@@ -234,15 +234,6 @@ def test_a_file_that_grows_while_it_is_read_stays_until_the_rest_is_read_too(
     assert "inbox/calls.jsonl changed while it was read" in caplog.text
 
 
-def test_a_symbolic_link_is_left_alone() -> None:
-    Path("private.txt").write_text("root:x:0:0\n")
-    (INBOX / "link.jsonl").symlink_to(Path("private.txt").resolve())
-    drop_file("calls.jsonl", make_document("a"))
-    summary, moved_files = follow_inbox(2, is_stopped=stop_after(0.3))
-    assert (moved_files, summary.read, summary.failed) == (["done/calls.jsonl"], 1, 0)
-    assert (INBOX / "link.jsonl").is_symlink()
-
-
 def test_nothing_is_moved_through_a_link_and_only_the_owner_sees_what_was_moved() -> None:
     Path("elsewhere").mkdir()
     (INBOX / "done").symlink_to(Path("elsewhere").resolve())

@@ -125,13 +125,6 @@ def test_the_case_of_a_header_and_blanks_in_it_do_not_matter() -> None:
     assert read_documents(source) == [{"id": "t-1", "text": "A late parcel", "Agent": "Ali"}]
 
 
-def test_columns_of_one_name_or_none_are_numbered() -> None:
-    source = write("id,text,note,note,\na,hello,one,two,three\n", "t.csv")
-    assert read_documents(source) == [
-        {"id": "a", "text": "hello", "note": "one", "note_2": "two", "column_5": "three"}
-    ]
-
-
 def test_rows_of_empty_cells_and_empty_cells_behind_a_row_are_no_fault() -> None:
     assert read_documents(write("id,text\na,hello,,\n,\n,,,\nb,bye\n", "t.csv")) == [
         {"id": "a", "text": "hello"},

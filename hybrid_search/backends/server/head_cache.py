@@ -124,11 +124,9 @@ class HeadCache:
         remembered = self.peek(alias)
         if remembered is None:
             return
-        index, digests = self._equal_digests.get(alias, (remembered, frozenset[str]()))
-        known = digests if index == remembered else frozenset[str]()
-        known |= {settings_digest(remembered.spec)}
-        found = {_read_digest(hit) for hit in hits}
-        if {hit["_index"] for hit in hits} == {remembered.name} and found <= known:
+        accepted = self._list_digests(alias, remembered)
+        probed = frozenset(map(_read_digest, hits))
+        if {hit["_index"] for hit in hits} == {remembered.name} and probed <= accepted:
             return
         current = self.read(alias)
         if current.head != remembered.head:
@@ -136,7 +134,13 @@ class HeadCache:
                 f"index {alias!r} was replaced while the query ran: run the query again"
             )
         # other digests are of other versions of this program, which cut texts otherwise
-        self._equal_digests[alias] = (current, known | found)
+        self._equal_digests[alias] = (current, accepted | probed)
+
+    def _list_digests(self, alias: str, index: aliases.ServerIndex) -> frozenset[str]:
+        """Return the digest of an index's settings, and those that were seen to be as good."""
+        learned_for, digests = self._equal_digests.get(alias, (index, frozenset[str]()))
+        own = frozenset([settings_digest(index.spec)])
+        return own | digests if learned_for == index else own
 
 
 def _read_digest(hit: Mapping[str, Any]) -> str:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.errors import DocumentMissingError, UsageError, show_value
+from hybrid_search.file_errors import explain_failure
 from hybrid_search.ingest.shards import Shard
 from hybrid_search.private_files import replace_file
 from hybrid_search.search.hit import DocumentView
 from hybrid_search.text.filters import list_values
 from hybrid_search.text.name_lists import list_names
-from hybrid_search.topics.file_errors import explain_failure
 from hybrid_search.topics.match import Match, read_matches
 from hybrid_search.topics.report.counts import (
     MatchCounts,

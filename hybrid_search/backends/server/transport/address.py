@@ -79,17 +79,11 @@ class Address:
         except ValueError:
             return self.host == "localhost" or self.host.endswith(".localhost")
 
-    @property
-    def origin(self) -> str:
-        """Return scheme, host and port, as in ``https://host:9200``."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
-
     def __str__(self) -> str:
         engine = f"{self.engine}+" if self.engine else ""
         user = f"{quote(self.username)}@" if self.username else ""
-        _, _, place = self.origin.partition("://")
-        return f"{engine}{self.scheme}://{user}{place}{self.prefix}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{engine}{self.scheme}://{user}{host}:{self.port}{self.prefix}"
 
 
 def _read_host(parts: SplitResult) -> str:
