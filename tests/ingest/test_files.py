@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources import files, json_texts
+from hybrid_search.ingest.sources.read_options import ReadOptions
 from hybrid_search.ingest.types import SourceLine
 
 REJECTS = Path("calls.rejected.jsonl")
@@ -145,3 +147,22 @@ def test_a_file_that_vanishes_is_a_fault_and_the_next_is_read() -> None:
         "'gone.jsonl'"
     )
     assert lines[1] == SourceLine(after, 1, b"after\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "ids"),
+    [
+        ("calls/a.json", b'{"text": "Hello."}', ["a"]),
+        ("calls/b.json.gz", b'{\n "text": "Hello."\n}\n', ["b"]),
+        ("calls/c.json", b'{"id": "own", "text": "Hello."}', ["own"]),
+        ("calls/d.json", b'[{"text": "Hello."}, {"id": "e", "text": "Goodbye."}]', [None, "e"]),
+        ("calls/f.jsonl", b'{"text": "Hello."}\n', [None]),
+    ],
+)
+def test_a_document_alone_in_its_json_file_takes_its_name(
+    name: str, data: bytes, ids: list[str | None]
+) -> None:
+    Path("calls").mkdir()
+    write_source(Path(name), data)
+    lines = files.read(["calls"], ReadOptions())
+    assert [json.loads(line.data).get("id") for line in lines] == ids

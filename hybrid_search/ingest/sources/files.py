@@ -22,7 +22,7 @@ from hybrid_search.ingest.sources.formats import FORMATS
 from hybrid_search.ingest.sources.formats.base import Format
 from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
 from hybrid_search.ingest.sources.recognition import CSV, JSON, JSON_LINES, PARQUET
-from hybrid_search.ingest.sources.records import Record, build_record
+from hybrid_search.ingest.sources.records import Record, build_record, parse_record
 from hybrid_search.ingest.sources.streams import (
     STDIN,
     UTF8,
@@ -219,12 +219,26 @@ def _read_text(
         options = replace(options, columns={})  # a recognised format has document keys
         return (build_record(record, options) for record in records)
     records = (json_texts.read_values if kind == JSON else json_texts.read_lines)(stream)
-    if options.keep_objects:
+    is_named = file.name.lower().endswith(".json") and "id" not in options.columns
+    if options.keep_objects and not is_named:
         return records
     records = (record for record in records if record.fault or record.raw.strip())
     if options.rows == "turn":
         return group_calls(records, options)
+    if is_named:
+        records = _identify_only_document(records, file.id)
     return (build_record(record, options) for record in records)
+
+
+def _identify_only_document(records: Iterator[Record], id: str) -> Iterator[Record]:
+    """Yield the records of a file; a document without an id that is alone in it gets `id`."""
+    first, second = next(records, None), next(records, None)
+    if first and not second:
+        first = parse_record(first)
+        if first.fields is not None and "id" not in first.fields:
+            first = replace(first, fields={"id": id, **first.fields})
+    yield from (record for record in (first, second) if record)
+    yield from records
 
 
 def _read_format(format: Format, stream: BinaryIO, id: str) -> Iterator[Record]:
