@@ -20,8 +20,6 @@ from hybrid_search.encoder import SHIPPED, model_folder
 
 ROOT = results.ROOT.parent
 STAMPS = ROOT / ".benchmarks" / "measure"
-SGD_INDEX = ROOT / ".benchmarks" / "calls_sgd"
-SGD_CALLS = ROOT.parent / "shared" / "data" / "calls_sgd" / "calls.jsonl.gz"
 
 Command = Sequence[str]
 
@@ -31,7 +29,8 @@ def _python(module: str, *arguments: str) -> Command:
 
 
 _SAMPLE = "tests/house/test_sample.py"
-_SGD_URL = f"embedded:{SGD_INDEX}"
+_CALLS_SGD = ("--url", "embedded:.benchmarks", "--index", "calls_sgd")
+"""The index that the measures of retrieval leave."""
 
 STEPS: Mapping[str, Sequence[Command]] = {
     "codebook": [_python("export.codebook", "--model", str(SHIPPED))],
@@ -39,12 +38,16 @@ STEPS: Mapping[str, Sequence[Command]] = {
     "calibration": [_python("benchmarks.quality.calibrate")],
     "probabilities": [_python("benchmarks.quality.mentions", "--fit")],
     "sample": [_python("pytest", "-q", _SAMPLE, "-k", "first_hits_are_right")],
-    "quality": [_python("benchmarks.quality"), _python("benchmarks.quality.codes")],
-    "index": [
-        ("rm", "-rf", str(SGD_INDEX)),
-        _python("hybrid_search", "ingest", str(SGD_CALLS), "--index", "calls", "--url", _SGD_URL),
+    "quality": [
+        ("sh", "-c", "rm -rf .benchmarks/*.index"),  # of the weights before
+        _python("benchmarks.quality", "--all"),
+        _python("benchmarks.quality.codes"),
     ],
-    "mining": [_python("benchmarks.quality.mining", "--url", _SGD_URL)],
+    "mining": [
+        _python("benchmarks.quality.mining", *_CALLS_SGD),
+        _python("benchmarks.quality.mining", *_CALLS_SGD, "--feedback", "10"),
+        _python("benchmarks.quality.missed", *_CALLS_SGD),
+    ],
     "discovery": [("make", "discovery")],
     "sizes": [_python("benchmarks.quality.sizes")],
     "speed": [_python("benchmarks.speed")],
