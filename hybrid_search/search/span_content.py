@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -87,12 +87,8 @@ def _read_turn(turn: Mapping[str, Any]) -> TurnPlace:
     return TurnPlace(number, start, end, speaker, start_ms, end_ms, turn.get("extra"))
 
 
-class SpanTimes(NamedTuple):
-    """The start and end of a span in milliseconds, and the origin of these times."""
-
-    start_ms: int | None = None
-    end_ms: int | None = None
-    times: Literal["words", "interpolated", "turn"] | None = None
+SpanTimes = tuple[int | None, int | None, Literal["words", "interpolated", "turn"] | None]
+"""The start and end of a span in milliseconds, and the origin of these times."""
 
 
 def find_times(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
@@ -105,7 +101,7 @@ def find_times(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
     try:
         return _find_times(turn, start, end)
     except (TypeError, ValueError, LookupError, OverflowError):  # an edited row may hold any type
-        return SpanTimes()
+        return None, None, None
 
 
 def _find_times(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
@@ -113,9 +109,9 @@ def _find_times(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
     if packed is not None:
         return _find_among_words(turn, start, end)
     if start_ms is None or end_ms is None:
-        return SpanTimes(start_ms, end_ms, None if start_ms is end_ms else "turn")
+        return start_ms, end_ms, None if start_ms is end_ms else "turn"
     rate = max(0, end_ms - start_ms) / (turn["end"] - turn["start"])
-    return SpanTimes(round(start_ms + rate * start), round(start_ms + rate * end), "interpolated")
+    return round(start_ms + rate * start), round(start_ms + rate * end), "interpolated"
 
 
 def _find_among_words(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
@@ -123,11 +119,11 @@ def _find_among_words(turn: Mapping[str, Any], start: int, end: int) -> SpanTime
     starts = {word[0]: word[2] for word in words}
     ends = {word[1]: word[3] for word in words}
     if start in starts and end in ends:
-        return SpanTimes(starts[start], ends[end], "words")
+        return starts[start], ends[end], "words"
     bounds = ((0, turn.get("start_ms")), (turn["end"] - turn["start"], turn.get("end_ms")))
     known = {place: time for place, time in bounds if time is not None} | starts | ends
     places = sorted(known)
     times = np.interp((start, end), places, [known[place] for place in places])
     start_ms, end_ms = (round(time) for time in times.tolist())
     start_ms = starts.get(start, start_ms)  # where a word ends as the next begins
-    return SpanTimes(start_ms, max(start_ms, end_ms), "interpolated")
+    return start_ms, max(start_ms, end_ms), "interpolated"

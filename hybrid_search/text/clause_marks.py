@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 from hybrid_search.text.words import MASK, make_word_set
 
@@ -96,55 +95,47 @@ def classify_gaps(text: str, words: list[list[int]]) -> Iterator[int]:
             yield OPEN
         else:
             words_around = text[before], text[start:end], text[following:after]
-            yield _classify_gap(Gap(text[end:following], *words_around))
+            yield _classify_gap(text[end:following], *words_around)
         before = slice(start, end)
 
 
-class Gap(NamedTuple):
-    """The text between two words, the two words, and the word before them."""
-
-    text: str
-    before: str
-    word: str
-    following: str
-
-
-def _classify_gap(gap: Gap) -> int:
-    if LINE_BREAK.search(gap.text):
+def _classify_gap(text: str, before: str, word: str, following: str) -> int:
+    """Return the kind of a gap with this text; `before` is the word before its first word."""
+    if LINE_BREAK.search(text):
         return ENDS
-    has_mark = _MARK.search(gap.text) is not None
-    if gap.text and not any(letter.isspace() for letter in gap.text):
-        return JOINS if not has_mark or _joins(gap) else ENDS
-    if not has_mark or (gap.text.lstrip() == "." and gap.text[0] != "."):  # as in " .NET"
+    has_mark = _MARK.search(text) is not None
+    if text and not any(letter.isspace() for letter in text):
+        return JOINS if not has_mark or _joins(text, word, following) else ENDS
+    if not has_mark or (text.lstrip() == "." and text[0] != "."):  # as in " .NET"
         return OPEN
-    return ENDS if _PERIOD.fullmatch(gap.text) is None else _classify_period(gap)
+    return ENDS if _PERIOD.fullmatch(text) is None else _classify_period(before, word, following)
 
 
-def _joins(gap: Gap) -> bool:
+def _joins(text: str, word: str, following: str) -> bool:
     """Return whether marks without a blank join a token, as in "10:30" or "w...what"."""
-    if gap.word[-1].isdigit() and gap.following[0].isdigit():
+    if word[-1].isdigit() and following[0].isdigit():
         return True
-    return set(gap.text) <= {".", "…"} or gap.text[0] in ".…" or "/" in gap.text or "@" in gap.text
+    return set(text) <= {".", "…"} or text[0] in ".…" or "/" in text or "@" in text
 
 
-def _classify_period(gap: Gap) -> int:
-    """Return the kind of a gap that has the period of a word."""
-    word = gap.word.lower().rstrip(".")
-    if word in _ALWAYS or (word in _BEFORE_NUMBERS and gap.following[0].isdigit()):
+def _classify_period(before: str, word: str, following: str) -> int:
+    """Return the kind of a gap that has the period of `word`."""
+    lowered = word.lower().rstrip(".")
+    if lowered in _ALWAYS or (lowered in _BEFORE_NUMBERS and following[0].isdigit()):
         return JOINS
-    is_name = _may_be_name(gap.following)
-    is_initial = len(gap.word) == 1 and gap.word.isupper() and gap.word != "I"
-    if is_name and (is_initial or word in _TITLES or word in _TITLES_OR_WORDS):
+    is_name = _may_be_name(following)
+    is_initial = len(word) == 1 and word.isupper() and word != "I"
+    if is_name and (is_initial or lowered in _TITLES or lowered in _TITLES_OR_WORDS):
         # 'at Baker St. London' ends with the street, 'by St. Mary' does not
-        is_behind_name = word in _TITLES_OR_WORDS and gap.before[:1].isupper()
+        is_behind_name = lowered in _TITLES_OR_WORDS and before[:1].isupper()
         return OPEN if is_behind_name else JOINS
-    if word in _TITLES:
-        return ENDS if gap.following[0].isupper() else JOINS
-    is_dotted = _DOTTED.fullmatch(word) is not None
+    if lowered in _TITLES:
+        return ENDS if following[0].isupper() else JOINS
+    is_dotted = _DOTTED.fullmatch(lowered) is not None
     if is_name and is_dotted:  # U.S. Government
         return OPEN
-    can_go_on = gap.following[0].islower() or gap.following[0].isdigit()
-    return OPEN if can_go_on and (is_dotted or word in _OFTEN) else ENDS
+    can_go_on = following[0].islower() or following[0].isdigit()
+    return OPEN if can_go_on and (is_dotted or lowered in _OFTEN) else ENDS
 
 
 def _may_be_name(word: str) -> bool:

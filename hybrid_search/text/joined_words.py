@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -73,15 +72,11 @@ def row_type(dimension: int, bits: int) -> np.dtype[np.void]:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JoinedCodes:
-    """Undamaged passages joined into one, and the number of spans of each.
+JoinedCodes = tuple[WordCodes, Sequence[int]]
+"""Undamaged passages joined into one, and the number of spans of each.
 
-    The character offsets of the joined words are meaningless.
-    """
-
-    codes: WordCodes
-    span_counts: Sequence[int]
+The character offsets of the joined words are meaningless.
+"""
 
 
 def split_spans(spans: Floats, span_counts: Sequence[int]) -> list[Floats]:
@@ -201,7 +196,7 @@ def _check(
         and joined.centroids.max(initial=0) < len(joined.codebook.centroids)
         and halves.max(initial=0) < FIRST_INFINITE_HALF
     )
-    return JoinedCodes(joined, span_counts) if is_sound else None
+    return (joined, span_counts) if is_sound else None
 
 
 def _has_own_spans(counts: Bytes, word_counts: Sequence[int], span_counts: Sequence[int]) -> bool:

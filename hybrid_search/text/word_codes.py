@@ -177,9 +177,10 @@ def score_joined(
         block = passages[start : start + JOIN_PASSAGES]
         joined = join(block, len(query))
         if joined is not None:
-            if prepared is None or prepared.codebook is not joined.codes.codebook:
-                prepared = WordQuery(query, joined.codes.codebook)
-            yield from split_spans(multiply(prepared, joined.codes), joined.span_counts)
+            codes, span_counts = joined
+            if prepared is None or prepared.codebook is not codes.codebook:
+                prepared = WordQuery(query, codes.codebook)
+            yield from split_spans(multiply(prepared, codes), span_counts)
         elif len(block) == 1:
             yield None
         else:  # a passage is damaged: score each one alone

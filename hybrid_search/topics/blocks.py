@@ -139,11 +139,11 @@ def _join_sound(
     codes = [passage.tokens for passage in passages]
     joined = join_sound(codes, dimension)
     if joined is not None:
-        return range(len(codes)), joined.codes
+        return range(len(codes)), joined[0]
     are_sound = [word_codes.is_sound(tokens, dimension) for tokens in codes]
     sound = np.flatnonzero(are_sound).tolist()
     joined = join_sound([codes[number] for number in sound], dimension) if sound else None
-    return sound, joined.codes if joined else word_codes.UNREADABLE
+    return sound, joined[0] if joined else word_codes.UNREADABLE
 
 
 def _measure_words(

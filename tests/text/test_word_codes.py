@@ -214,7 +214,7 @@ def test_stored_passages_are_joined_as_those_that_are_read(
         assert (joined is not None) == word_codes.is_sound(read, 32)
         if joined is not None:
             np.testing.assert_array_equal(
-                word_codes.cosines(query, joined.codes), word_codes.cosines(query, read)
+                word_codes.cosines(query, joined[0]), word_codes.cosines(query, read)
             )
 
 
@@ -223,7 +223,7 @@ def test_joined_passages_have_the_cosines_of_each() -> None:
     query = unit_query(1)
     joined = joined_words.join_sound(passages, 32)
     assert joined is not None
-    together = joined_words.split_spans(word_codes.cosines(query, joined.codes), joined.span_counts)
+    together = joined_words.split_spans(word_codes.cosines(query, joined[0]), joined[1])
     for cosines, codes in zip(together, passages, strict=True):
         np.testing.assert_allclose(cosines, word_codes.cosines(query, codes), atol=1e-5)
 

@@ -377,5 +377,5 @@ def test_a_wrong_command_is_one_line(hostile_url: str, options: list[str], messa
 def test_no_column_is_thinner_than_a_screen_can_show() -> None:
     columns = lay_columns([(f"week {number}", 1) for number in range(1000)], 1)
     assert 0 < len(columns) <= MOST_BARS
-    assert sum(column.count for column in columns) == 1000
+    assert sum(column["count"] for column in columns) == 1000
     assert lay_columns([], 1) == []

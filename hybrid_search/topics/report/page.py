@@ -9,7 +9,6 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -56,20 +55,11 @@ Point = tuple[float, float]
 """The x and y of a place in a plot, in units of its view box; y grows downwards."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """An upright bar: what it says when it is pointed at, and its rectangle."""
+def lay_columns(bars: Sequence[tuple[str, int]], highest: int) -> list[Parts]:
+    """Return a bar for each label with its count; one of `highest` is as high as the plot.
 
-    label: str
-    count: int
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-def lay_columns(bars: Sequence[tuple[str, int]], highest: int) -> list[Column]:
-    """Return a bar for each label with its count; one of `highest` is as high as the plot."""
+    A bar has its label, its count and its rectangle.
+    """
     group_size = max(1, -(-len(bars) // MOST_BARS))
     if group_size > 1:
         groups = [bars[first : first + group_size] for first in range(0, len(bars), group_size)]
@@ -78,8 +68,9 @@ def lay_columns(bars: Sequence[tuple[str, int]], highest: int) -> list[Column]:
     columns = []
     for number, (label, count) in enumerate(bars):
         height = (HEIGHT - BASELINE) * count / (highest * group_size)
-        top, width = HEIGHT - BASELINE - height, max(step - 1, step * 0.7)
-        columns.append(Column(label, count, number * step, top, width, height))
+        place = {"x": number * step, "y": HEIGHT - BASELINE - height}
+        size = {"width": max(step - 1, step * 0.7), "height": height}
+        columns.append({"label": label, "count": count, **place, **size})
     return columns
 
 
