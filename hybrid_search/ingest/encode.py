@@ -20,12 +20,13 @@ from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import (
     EncodedPassage,
     EncodingOrError,
+    ParsedDocument,
     PreparedPassage,
     ShapedPassage,
 )
 from hybrid_search.observability import tracing
 from hybrid_search.text import window_policy
-from hybrid_search.text.types import Encoding, Entry
+from hybrid_search.text.types import Encoding, Entry, Passage
 
 PROBE = "a word"
 """A text that every working encoder accepts."""
@@ -47,15 +48,16 @@ def encode_blocks(
             summary.tokens += sum(len(encoding.offsets) for encoding in encodings)
             remaining = iter(results)
             yield [
-                (prepared, [next(remaining) for _ in prepared.passage.parts]) for prepared in block
+                (parsed, passage, [next(remaining) for _ in passage.parts])
+                for parsed, passage in block
             ]
 
 
 def _list_texts(block: Sequence[PreparedPassage]) -> list[str]:
     """Return the texts to encode: one for each part of each passage."""
     texts: list[str] = []
-    for prepared in block:
-        texts += passage_codes.encoder_texts(prepared.parsed.document, [prepared.passage])
+    for parsed, passage in block:
+        texts += passage_codes.encoder_texts(parsed.document, [passage])
     return texts
 
 
@@ -119,23 +121,25 @@ def shape_blocks(
     used, prior = codebook(encoder), span_prior(encoder)
 
     def build_entry(
-        prepared: PreparedPassage, results: Sequence[EncodingOrError]
+        parsed: ParsedDocument, passage: Passage, results: Sequence[EncodingOrError]
     ) -> Entry | InputError:
         encodings: list[Encoding] = []
         for result in results:
             if isinstance(result, InputError):
                 return result
             encodings.append(result)
-        document, passage = prepared.parsed.document, prepared.passage
+        document = parsed.document
         text = document.text[passage.start : passage.end]
         (tokens,) = passage_codes.pack_word_codes(
             [text], [passage], encodings, used, spec.codes, prior
         )
         windows = len(window_policy.window_bounds(tokens.counts, spec.policy))
-        source_hash = prepared.parsed.source_hash
-        return Entry(document, source_hash, prepared.passages, passage, tokens, windows)
+        return Entry(document, parsed.source_hash, parsed.passages, passage, tokens, windows)
 
     for block in blocks:
         with tracing.trace_block("ingest.shape"), summary.time_stage("shape"):
-            shaped = [(prepared, build_entry(prepared, results)) for prepared, results in block]
+            shaped = [
+                (parsed, passage, build_entry(parsed, passage, results))
+                for parsed, passage, results in block
+            ]
         yield shaped

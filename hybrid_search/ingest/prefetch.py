@@ -7,7 +7,6 @@ import queue
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -19,11 +18,6 @@ LEAVE_SECONDS, END_SECONDS = 5.0, 1.0
 """Grace periods for the thread to end: of a stage, and of lines after a request to stop. A thread
 that waits for standard input is then abandoned: it may wait for ever.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    error: BaseException | None = None
 
 
 def prefetch(
@@ -39,10 +33,10 @@ def prefetch(
     blocked source is not waited for. A thread that does not end is abandoned after `join_timeout`
     seconds.
     """
-    items: queue.Queue[T | _End] = queue.Queue(ahead)
+    items: queue.Queue[tuple[T] | BaseException | None] = queue.Queue(ahead)
     stop_requested, reader_closed = stop_event or threading.Event(), threading.Event()
 
-    def put_unless_closed(item: T | _End) -> bool:
+    def put_unless_closed(item: tuple[T] | BaseException | None) -> bool:
         while not reader_closed.is_set():
             with suppress(queue.Full):
                 items.put(item, timeout=POLL_SECONDS)
@@ -50,13 +44,13 @@ def prefetch(
         return False
 
     def run() -> None:
-        end = _End()
+        end: BaseException | None = None
         try:
             for item in source:
-                if not put_unless_closed(item) or stop_requested.is_set():
+                if not put_unless_closed((item,)) or stop_requested.is_set():
                     break
         except BaseException as error:
-            end = _End(error)
+            end = error
         finally:
             if isinstance(source, Generator):
                 source.close()
@@ -66,10 +60,10 @@ def prefetch(
     thread = threading.Thread(target=context.run, args=(run,), daemon=True)
     thread.start()
     try:
-        while not isinstance(item := _next(items, stop_requested), _End):
-            yield item
-        if item.error:
-            raise item.error
+        while isinstance(item := _next(items, stop_requested), tuple):
+            yield item[0]
+        if item is not None:
+            raise item
     finally:
         reader_closed.set()
         thread.join(join_timeout)
@@ -80,12 +74,17 @@ def read_until_stopped(stop_event: threading.Event, source: Iterator[T]) -> Iter
     return prefetch(source, LINES_AHEAD, stop_event, END_SECONDS)
 
 
-def _next(items: queue.Queue[T | _End], stop_requested: threading.Event) -> T | _End:
-    """Return the next item; after a request to stop, only if it is already there."""
+def _next(
+    items: queue.Queue[tuple[T] | BaseException | None], stop_requested: threading.Event
+) -> tuple[T] | BaseException | None:
+    """Return the next item alone in a tuple, or the error of the source, or None at its end.
+
+    After a request to stop, an item is returned only if it is already there.
+    """
     while True:
         ending = stop_requested.is_set()
         try:
             return items.get(timeout=POLL_SECONDS)
         except queue.Empty:
             if ending:
-                return _End()
+                return None

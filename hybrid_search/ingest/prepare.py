@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import itemgetter
 
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError
@@ -41,15 +41,15 @@ class Preparation:
     def blocks(self, lines: Iterable[SourceLine], size: int) -> Iterator[list[PreparedPassage]]:
         """Yield blocks of at most `size` passages."""
         prepared_passages = self._passages(lines)
-        return passages.split_batches(prepared_passages, size, attrgetter("passage"))
+        return passages.split_batches(prepared_passages, size, itemgetter(1))
 
     def _passages(self, lines: Iterable[SourceLine]) -> Iterator[PreparedPassage]:
         for group in self._group_documents(lines):
             for parsed in self._select_changed(group):
                 with self.summary.time_stage("read"):
                     split_passages = list(passages.split(parsed.document))
-                for passage in split_passages:
-                    yield PreparedPassage(parsed, len(split_passages), passage)
+                parsed.passages = len(split_passages)
+                yield from ((parsed, passage) for passage in split_passages)
 
     def _group_documents(self, lines: Iterable[SourceLine]) -> Iterator[list[ParsedDocument]]:
         """Yield valid documents in groups for one lookup each."""
@@ -91,13 +91,14 @@ class Preparation:
         place = f"{line.source}:{line.number}"
         earlier = self.seen_ids.add(document.id, place, source_hash)
         self.summary.duplicates += earlier is not None
-        if earlier and earlier.digest != source_hash:
+        if earlier and earlier[1] != source_hash:
+            earlier_place, _ = earlier
             level = logging.INFO if self.summary.replaced else logging.WARNING
-            is_same_source = earlier.place.rpartition(":")[0] == line.source
+            is_same_source = earlier_place.rpartition(":")[0] == line.source
             hint = "; --rows turn makes one call of them" if is_same_source else ""
             hint = put_in_python(hint) if line.source == SOURCE else hint
             message = "id %r is at %s and again at %s: the last one wins%s"
-            _log.log(level, message, document.id, earlier.place, place, hint)
+            _log.log(level, message, document.id, earlier_place, place, hint)
             self.summary.replaced += 1
         return ParsedDocument(line, document, source_hash, earlier is not None)
 

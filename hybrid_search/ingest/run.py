@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
 
 from hybrid_search.backends import open_server
 from hybrid_search.config import settings
@@ -77,12 +76,8 @@ class SourceChoice:
             )
 
 
-class Input(NamedTuple):
-    """The lines to ingest, their size in bytes if known, and their files."""
-
-    lines: Iterator[SourceLine]
-    size: int | None = None
-    files: Sequence[str] = ()
+Input = tuple[Iterator[SourceLine], int | None, Sequence[str]]
+"""The lines to ingest, their size in bytes if known, and their files."""
 
 
 @contextmanager
@@ -92,11 +87,11 @@ def open_input(source: SourceChoice, rejects: Path) -> Iterator[Input]:
         rejects_file.check_retried(source.retry)
         lines = rejects_file.read_retried(source.retry)
         rebuilt = (rebuild_line(line, source.read_options) for line in lines)
-        yield Input(rebuilt, files.size([str(source.retry)]))
+        yield rebuilt, files.size([str(source.retry)]), ()
     elif source.from_index:
         origin = settings(source.from_url or source.url)
         with closing(open_server(origin.url, origin.access)) as server:
-            yield Input(read_index(server, source.from_index, source.read_options))
+            yield read_index(server, source.from_index, source.read_options), None, ()
     else:
         if not (source.paths or source.sample):
             is_on_server = settings(source.url).url.partition(":")[0].endswith(("http", "https"))
@@ -108,8 +103,8 @@ def open_input(source: SourceChoice, rejects: Path) -> Iterator[Input]:
             logs.log_or_print("no source given: ingesting the bundled sample of 100 calls")
         paths = source.paths or [str(files.SAMPLE)]
         files.check(paths, rejects, source.read_options)
-        names = [file.path for file in files.find(paths)]
-        yield Input(files.read(paths, source.read_options), files.size(paths), names)
+        names = [path for path, _ in files.find(paths)]
+        yield files.read(paths, source.read_options), files.size(paths), names
 
 
 def run_ingest(
@@ -129,15 +124,15 @@ def run_ingest(
         *(options.where, options.shard, options.cleaning),
     )
     with (
-        open_input(source, options.find_rejects()) as opened,
-        show_progress(opened.size) as report_progress,
+        open_input(source, options.find_rejects()) as (lines, size, names),
+        show_progress(size) as report_progress,
     ):
         options = options.reporting_to(report_progress)
         if checkpoint:
             what_goes_where = " ".join(map(repr, place))
-            saved = Checkpoint(checkpoint, what_goes_where, opened.files)
+            saved = Checkpoint(checkpoint, what_goes_where, names)
             options = replace(options, checkpoint=saved)
-        return _ingest_until_stopped(ingest, opened.lines, options, source.retry)
+        return _ingest_until_stopped(ingest, lines, options, source.retry)
 
 
 def _ingest_until_stopped(

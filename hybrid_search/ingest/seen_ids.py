@@ -6,16 +6,11 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from hybrid_search.errors import IndexStoreError
 
-
-class Seen(NamedTuple):
-    """The place where an id was seen, and the digest of its document."""
-
-    place: str
-    digest: str
+Seen = tuple[str, str]
+"""The place where an id was seen, and the digest of its document."""
 
 
 @contextmanager
@@ -47,10 +42,10 @@ class SeenIds:
         """Return where `id` was seen before, or None, and record it at `place`."""
         with translate_database_errors("ids of this run"), self._lock:
             find = "SELECT place, digest FROM seen WHERE id = ?"
-            earlier = self._connection.execute(find, (id,)).fetchone()
+            earlier: Seen | None = self._connection.execute(find, (id,)).fetchone()
             row = id, place, digest
             self._connection.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", row)
-        return Seen(*earlier) if earlier else None
+        return earlier
 
     def close(self) -> None:
         """Forget all ids."""

@@ -1,4 +1,4 @@
-"""The frozen types that pass between the stages of ingest, in the order of the stages."""
+"""The types that pass between the stages of ingest, in the order of the stages."""
 
 from __future__ import annotations
 
@@ -24,33 +24,32 @@ class SourceLine:
     """What was found; nothing else may quote the line."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class ParsedDocument:
-    """A valid document with its source line."""
+    """A valid document with its source line, and what the write stage did with it so far."""
 
     line: SourceLine
     document: Document
     source_hash: str
     is_repeated: bool
     """Whether this run has seen the id before; then the index may lack the version before it."""
+    passages: int = 0
+    """How many passages it is split into."""
+    is_refused: bool = False
+    """Whether the encoder or the store refused it; its further passages are not written."""
+    is_whole: bool = False
+    """Whether its last passage is written."""
+    written_passages: int = 0
+    """Passages written so far, counted in the summary once the document is complete."""
+    written_windows: int = 0
+    """Covering windows of these passages, counted as spans."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PreparedPassage:
-    """A passage ready for the encoder, one of `passages` of its document."""
+PreparedPassage = tuple[ParsedDocument, Passage]
+"""A passage ready for the encoder, with its document."""
 
-    parsed: ParsedDocument
-    passages: int
-    passage: Passage
+EncodedPassage = tuple[ParsedDocument, Passage, list[EncodingOrError]]
+"""The same with the encoding or error of each of the passage's parts."""
 
-    @property
-    def is_last(self) -> bool:
-        """Return whether this is the document's last passage."""
-        return self.passage.ordinal == self.passages - 1
-
-
-EncodedPassage = tuple[PreparedPassage, list[EncodingOrError]]
-"""A passage with the encoding or error of each of its parts."""
-
-ShapedPassage = tuple[PreparedPassage, Entry | InputError]
-"""A passage with its entry for the writer, or with the encoder's error."""
+ShapedPassage = tuple[ParsedDocument, Passage, Entry | InputError]
+"""The same with the passage's entry for the writer, or with the encoder's error."""

@@ -1,7 +1,7 @@
 """The write stage: shaped passages into the index, refused documents into the rejects file.
 
-The passages of a document are consecutive, but may be spread over blocks. `DocumentInFlight` is the
-state of a document kept from one block to the next.
+The passages of a document are consecutive, but may be spread over blocks: a `ParsedDocument` keeps
+what was written of it from one block to the next.
 """
 
 from __future__ import annotations
@@ -21,21 +21,6 @@ from hybrid_search.text.types import Entry
 
 
 @dataclass(slots=True, eq=False)
-class DocumentInFlight:
-    """The state of a document between its first passage and its last."""
-
-    parsed: ParsedDocument
-    is_refused: bool = False
-    """Whether the encoder or the store refused it; its further passages are not written."""
-    is_whole: bool = False
-    """Whether its last passage is written."""
-    passages: int = 0
-    """Passages written so far, counted in the summary once the document is complete."""
-    windows: int = 0
-    """Covering windows of these passages, counted as spans."""
-
-
-@dataclass(slots=True, eq=False)
 class WriteStage:
     """The write stage, which counts in `summary` and records finished lines in `checkpoint`."""
 
@@ -43,8 +28,6 @@ class WriteStage:
     rejects: Rejects
     summary: Summary
     checkpoint: Checkpoint | None = None
-    in_flight: DocumentInFlight | None = None
-    """The document of the last passage, which the next block may continue."""
     is_writing: bool = False
     """True while the store is writing, and after it failed."""
     uncommitted: int = 0
@@ -52,37 +35,29 @@ class WriteStage:
 
     def write_block(self, block: Sequence[ShapedPassage]) -> None:
         """Write the passages of `block`, except those of refused documents."""
-        passages = [(self._follow(prepared.parsed), content) for prepared, content in block]
-        for document, content in passages:
+        for parsed, _, content in block:
             if isinstance(content, InputError):
-                self._refuse(document, str(content), content.detail)
+                self._refuse(parsed, str(content), content.detail)
         entries = [
-            (document, content)
-            for document, content in passages
-            if isinstance(content, Entry) and not document.is_refused
+            (parsed, content)
+            for parsed, _, content in block
+            if isinstance(content, Entry) and not parsed.is_refused
         ]
         committed = self._write_entries(entries)
         self.summary.failed = self.rejects.count
         self.note_rejects()
-        last, _ = block[-1]
         if self.checkpoint:
-            self.checkpoint.note(
-                last.parsed.line, committed, complete=last.is_last, rejects=self.rejects
-            )
+            last, passage, _ = block[-1]
+            complete = passage.ordinal == last.passages - 1
+            self.checkpoint.note(last.line, committed, complete=complete, rejects=self.rejects)
 
     def note_rejects(self) -> None:
         """Pass the refusals since the last call to the store."""
         if notes := self.rejects.notes():
             self.writer.note(notes)
 
-    def _follow(self, parsed: ParsedDocument) -> DocumentInFlight:
-        """Return the state of the document in flight, a new one if `parsed` is the next."""
-        if self.in_flight is None or self.in_flight.parsed is not parsed:
-            self.in_flight = DocumentInFlight(parsed)
-        return self.in_flight
-
     def _write_entries(
-        self, entries: Sequence[tuple[DocumentInFlight, Entry]]
+        self, entries: Sequence[tuple[ParsedDocument, Entry]]
     ) -> list[tuple[str, str]]:
         """Return id and source hash of the documents completed by writing `entries`.
 
@@ -96,10 +71,10 @@ class WriteStage:
             refusals = self.writer.write([entry for _, entry in entries])
             self.is_writing = False
         for document, entry in entries:
-            document.passages += 1
-            document.windows += entry.spans
+            document.written_passages += 1
+            document.written_windows += entry.spans
             document.is_whole = entry.is_last
-        documents = {id(document.parsed.document): document for document, _ in entries}
+        documents = {id(document.document): document for document, _ in entries}
         refused = {id(refusal.document) for refusal in refusals}
         accepted = [
             document
@@ -107,12 +82,12 @@ class WriteStage:
             if document.is_whole and key not in refused
         ]
         self.summary.documents += len(accepted)
-        self.summary.passages += sum(document.passages for document in accepted)
-        self.summary.spans += sum(document.windows for document in accepted)
+        self.summary.passages += sum(document.written_passages for document in accepted)
+        self.summary.spans += sum(document.written_windows for document in accepted)
         self.uncommitted = 0 if entries[-1][1].is_last else self.uncommitted + len(accepted)
         for refusal in refusals:  # last, so that all are counted if a refusal cannot be recorded
             self._refuse(documents[id(refusal.document)], refusal.reason, refusal.detail)
-        return [(done.parsed.document.id, done.parsed.source_hash) for done in accepted]
+        return [(done.document.id, done.source_hash) for done in accepted]
 
     @contextmanager
     def commit_if_interrupted(self) -> Iterator[None]:
@@ -127,11 +102,11 @@ class WriteStage:
             self.summary.documents -= self.uncommitted
             raise
 
-    def _refuse(self, document: DocumentInFlight, reason: str, detail: str) -> None:
+    def _refuse(self, document: ParsedDocument, reason: str, detail: str) -> None:
         """Reject `document` once, and undo what was written of it."""
         if document.is_refused:
             return
         document.is_refused = True
-        self.rejects.add(document.parsed.line, reason, detail, document.parsed.document.id)
-        if document.passages and not document.is_whole:
+        self.rejects.add(document.line, reason, detail, document.document.id)
+        if document.written_passages and not document.is_whole:
             self.writer.abandon()

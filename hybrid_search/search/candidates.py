@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import repeat
 
 import numpy as np
@@ -19,17 +18,11 @@ from hybrid_search.text.types import Floats
 from hybrid_search.text.word_codes import span_cosines_by_passage
 from hybrid_search.text.words import distinct_words
 
+Candidates = tuple[list[ScoredPassage], str, Sequence[str]]
+"""The passages of one or more requests, how they were found, and warnings about damage.
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Retrieved:
-    """The candidates of a request or of several, how they were found, and any damage.
-
-    `warnings` are sentences for the plan of the result.
-    """
-
-    passages: list[ScoredPassage]
-    method: str
-    warnings: Sequence[str] = ()
+Warnings are sentences for the plan of the result.
+"""
 
 
 def rank(
@@ -39,17 +32,17 @@ def rank(
     name: str,
     alpha: float,
     calibration: Calibration,
-) -> Retrieved:
+) -> Candidates:
     """Return the passages of a request with the score of the fusion `name`."""
-    answer = retrieve(backend, index, request)
-    return replace(answer, passages=fuse(answer.passages, request, name, alpha, calibration))
+    passages, method, warnings = retrieve(backend, index, request)
+    return fuse(passages, request, name, alpha, calibration), method, warnings
 
 
-def retrieve(backend: Backend, index: str, request: Request) -> Retrieved:
+def retrieve(backend: Backend, index: str, request: Request) -> Candidates:
     """Return the passages of both legs, each with both scores."""
     answer = backend.find(index, request)
     passages, warnings = score_passages(index, request, answer.passages)
-    return Retrieved(passages, answer.method, warnings)
+    return passages, answer.method, warnings
 
 
 def score_passages(

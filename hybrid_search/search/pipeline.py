@@ -35,7 +35,7 @@ from hybrid_search.search.calibration import (
     LoadCalibration,
     find_mention_map,
 )
-from hybrid_search.search.candidates import Retrieved, rank
+from hybrid_search.search.candidates import Candidates, rank
 from hybrid_search.search.contents import (
     check_fields,
     count_facets,
@@ -92,11 +92,11 @@ def _search(
     prior = requests[0].prior
     spans_by = SCORE if prior else COSINE
     calibration = load_calibration(spec.precision, spec.dimension, spans_by)
-    answer = _score_phrases(backend, requests, calibration, query)
+    scored, method, damage = _score_phrases(backend, requests, calibration, query)
     mention_map, source = _find_mention_map(
         query, spec, load_calibration, find_tuned_map, has_prior=prior is not None
     )
-    likely = _select_likely(answer.passages, mention_map, query)
+    likely = _select_likely(scored, mention_map, query)
     groups = hit_builder.group_passages(likely, query.group_by)[: query.window]
     if query.min_score is not None:
         groups = [group for group in groups if group[0].score >= query.min_score]
@@ -112,9 +112,9 @@ def _search(
     )
     hits = builder.build_hits(page)
     deleted = len(page) - len(hits)  # deleted while the query ran: neither shown nor counted
-    warnings = [*answer.warnings, *builder.warnings]
+    warnings = [*damage, *builder.warnings]
     if not groups:
-        by_speaker = query.speaker and not answer.passages
+        by_speaker = query.speaker and not scored
         warnings += (
             by_speaker and explain_no_speaker(backend, query.index, requests[0])
         ) or no_hits.explain_no_hits(backend, query, requests[0], fields)
@@ -122,8 +122,8 @@ def _search(
         **_plan(query, spec, encoder.info.precision),
         "spans_by": spans_by,
         "probabilities": source,
-        "candidates": answer.method,
-        "passages": len(answer.passages),
+        "candidates": method,
+        "passages": len(scored),
         **({"warnings": warnings} if warnings else {}),
     }
     return Result(hits, len(groups) - deleted, plan, counts)
@@ -185,29 +185,26 @@ def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Enc
 
 def _score_phrases(
     backend: Backend, requests: Sequence[Request], calibration: Calibration, query: Query
-) -> Retrieved:
+) -> Candidates:
     """Return the passages of all phrases, fused and best first.
 
     Each passage counts once, for the phrase that fits it best.
     """
     choice = (query.fusion, query.alpha, calibration)
     best: dict[Key, ScoredPassage] = {}
-    answers: list[Retrieved] = []
+    warnings: dict[str, None] = {}  # in order, each once
     for request in requests:
         if query.feedback:
-            earlier = rank(backend, query.index, request, *choice)
-            request = add_feedback(request, earlier.passages, query.feedback)
-        answer = rank(backend, query.index, request, *choice)
-        answers.append(answer)
-        for passage in answer.passages:
+            earlier, _, _ = rank(backend, query.index, request, *choice)
+            request = add_feedback(request, earlier, query.feedback)
+        passages, method, damage = rank(backend, query.index, request, *choice)
+        warnings |= dict.fromkeys(damage)
+        for passage in passages:
             rival = best.setdefault(passage.stored.key, passage)
             if passage.sort_key <= rival.sort_key:
                 best[passage.stored.key] = passage
-    return Retrieved(
-        sorted(best.values(), key=lambda passage: passage.sort_key),
-        answer.method,
-        list(dict.fromkeys(warning for answer in answers for warning in answer.warnings)),
-    )
+    ranked = sorted(best.values(), key=lambda passage: passage.sort_key)
+    return ranked, method, list(warnings)
 
 
 def _select_likely(

@@ -141,8 +141,8 @@ def add_feedback_to_topics(
             prior=prior,
             span_filter=_build_filter(matrix, topic),
         )
-        answer = rank(backend, index, request, DEFAULTS["fusion"], DEFAULTS["alpha"], maps)
-        vectors[column] = add_feedback(request, answer.passages, documents).vector
+        passages, _, _ = rank(backend, index, request, DEFAULTS["fusion"], DEFAULTS["alpha"], maps)
+        vectors[column] = add_feedback(request, passages, documents).vector
     return replace(matrix, vectors=vectors)
 
 

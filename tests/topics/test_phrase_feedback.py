@@ -49,7 +49,7 @@ def move(backend: Backend, encoder: TinyEncoder, phrase: str) -> Floats:
     conditions = (Condition("sector", ("shop",)),)
     vector, prior = query_vector(encoder, phrase), span_prior(encoder)
     request = Request(phrase, vector, WINDOW, conditions, prior=prior)
-    passages = retrieve(backend, "calls", request).passages
+    passages, _, _ = retrieve(backend, "calls", request)
     scored = fuse(passages, request, "calibrated", 0.5, CALIBRATION)
     return add_feedback(request, scored, 2).vector
 

@@ -10,7 +10,7 @@ import glob
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -26,7 +26,6 @@ from hybrid_search.ingest.sources.records import Record, build_record
 from hybrid_search.ingest.sources.streams import (
     STDIN,
     UTF8,
-    TextEncoding,
     as_file,
     as_utf8,
     decode_head,
@@ -45,20 +44,11 @@ LEFT_ALONE = (*UNFINISHED, REJECTED)
 """File name suffixes that are skipped in folders."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file to read, or standard input."""
+SourceFile = tuple[str, str]
+"""The path of a file, or `STDIN`, and the id of a document without one.
 
-    path: str
-    """Where it is, as named in messages."""
-    id: str
-    """The id of a document without one: the path in the named folder, without suffix."""
-
-    @property
-    def name(self) -> str:
-        """Return the name of the file without ``.gz``."""
-        name = Path(self.path).name
-        return name[:-3] if name.lower().endswith(".gz") else name
+That is the path in the named folder, without suffix.
+"""
 
 
 def find(sources: Sequence[str]) -> list[SourceFile]:
@@ -85,7 +75,7 @@ def find(sources: Sequence[str]) -> list[SourceFile]:
 def _find_source(source: str) -> list[SourceFile]:
     path = Path(source)
     if source == STDIN:
-        return [SourceFile(STDIN, "stdin")]
+        return [(STDIN, "stdin")]
     if path.is_dir():
         return _find_in_folder(path, path)
     if path.exists():
@@ -120,7 +110,13 @@ def _is_hidden(path: Path, folder: Path) -> bool:
 
 def _name_file(path: Path, folder: Path) -> SourceFile:
     plain_path = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-    return SourceFile(str(path), plain_path.relative_to(folder).with_suffix("").as_posix())
+    return str(path), plain_path.relative_to(folder).with_suffix("").as_posix()
+
+
+def _find_plain_name(path: str) -> str:
+    """Return the name of a file without ``.gz``."""
+    name = Path(path).name
+    return name[:-3] if name.lower().endswith(".gz") else name
 
 
 def check(
@@ -135,14 +131,14 @@ def check(
     """
     recognition.check_format(options.format)
     _named_encoding(options)
-    for file in find(sources):
-        is_file = file.path != STDIN
-        if is_file and rejects and rejects.exists() and rejects.samefile(file.path):
+    for path, _ in find(sources):
+        if path != STDIN and rejects and rejects.exists() and rejects.samefile(path):
             raise UsageError(
-                f"source {file.path} is the file that refused documents are written to: "
+                f"source {path} is the file that refused documents are written to: "
                 "rename it, or name another with --rejects"
             )
-        if PARQUET in (options.format, recognition.ENDINGS.get(Path(file.name).suffix.lower())):
+        ending = Path(_find_plain_name(path)).suffix.lower()
+        if PARQUET in (options.format, recognition.ENDINGS.get(ending)):
             import hybrid_search.ingest.sources.arrow_tables  # noqa: F401 (needs an extra)
 
 
@@ -153,50 +149,51 @@ def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[Sourc
     source is read.
     """
     # a file that is missing is read too, which reports the error
-    files = (_find_source(source) or [SourceFile(source, source)] for source in sources)
-    for file in chain.from_iterable(files):
+    files = (_find_source(source) or [(source, source)] for source in sources)
+    for path, own_id in chain.from_iterable(files):
         number, is_empty = 0, True
         try:
-            with closing(_read_file(file, options)) as records:
+            with closing(_read_file(path, own_id, options)) as records:
                 for record in records:
                     number = record.number
                     is_empty = is_empty and not (record.fault or record.raw.strip())
-                    yield record.as_line(file.path)
+                    yield record.as_line(path)
             if is_empty:
-                logs.log_or_print(f"{file.path} has no document in it")
+                logs.log_or_print(f"{path} has no document in it")
         except InputError as error:
-            yield SourceLine(file.path, number + 1, b"", str(error), error.detail)
+            yield SourceLine(path, number + 1, b"", str(error), error.detail)
         except (OSError, EOFError, zlib.error) as error:
             is_told_by_system = isinstance(error, OSError) and error.errno
             damage = error if is_told_by_system else "it is damaged, or cut off"
             fault = f"the source cannot be read on after line {number}: {damage}"
-            yield SourceLine(file.path, number + 1, b"", fault, str(error))
+            yield SourceLine(path, number + 1, b"", fault, str(error))
 
 
 def size(sources: Sequence[str]) -> int | None:
     """Return the total size of all sources in bytes, None if standard input is among them."""
     if STDIN in sources:
         return None
-    return sum(Path(file.path).stat().st_size for file in find(sources))
+    return sum(Path(path).stat().st_size for path, _ in find(sources))
 
 
-def _read_file(file: SourceFile, options: ReadOptions) -> Generator[Record, None, None]:
-    with open_source(file.path, recognition.is_enough) as (head, stream):
-        encoding = _named_encoding(options) or recognise_encoding(head)
+def _read_file(path: str, id: str, options: ReadOptions) -> Generator[Record, None, None]:
+    with open_source(path, recognition.is_enough) as (head, stream):
+        named_encoding = _named_encoding(options)
+        encoding, is_guess = (named_encoding, False) if named_encoding else recognise_encoding(head)
         text_head = decode_head(head, encoding)
-        kind = recognition.recognise(text_head, file.name, options)
+        kind = recognition.recognise(text_head, _find_plain_name(path), options)
         if kind == PARQUET:
             from hybrid_search.ingest.sources import arrow_tables
 
             with as_file(stream) as file_of_table:
                 yield from read_table(arrow_tables.open_parquet(file_of_table), options)
             return
-        is_unicode = encoding.name.startswith("utf")
-        if kind in (JSON, JSON_LINES) and encoding.is_guessed and not is_unicode:
-            encoding = UTF8  # JSON is Unicode
-        if encoding.is_guessed:
+        if kind in (JSON, JSON_LINES) and is_guess and not encoding.startswith("utf"):
+            encoding, is_guess = UTF8, False  # JSON is Unicode
+        if is_guess:
+            shown = encoding.upper().replace("CP125", "Windows-125")
             logs.log_or_print(
-                f"{file.path} is read as {encoding}, by its characters: "
+                f"{path} is read as {shown}, by its characters: "
                 "--encoding names another if that is wrong"
             )
         with as_utf8(stream, encoding) as text:
@@ -207,15 +204,13 @@ def _read_file(file: SourceFile, options: ReadOptions) -> Generator[Record, None
                     table = csv_tables.open_table(file_of_table, delimiter)
                     yield from read_table(table, options)
             else:
-                yield from _read_text(kind, file, text, options)
+                yield from _read_text(kind, id, text, options)
 
 
-def _read_text(
-    kind: str, file: SourceFile, stream: BinaryIO, options: ReadOptions
-) -> Iterator[Record]:
+def _read_text(kind: str, id: str, stream: BinaryIO, options: ReadOptions) -> Iterator[Record]:
     known_format = next((known for known in FORMATS if known.name == kind), None)
     if known_format:
-        records = _read_format(known_format, stream, file.id)
+        records = _read_format(known_format, stream, id)
         options = replace(options, columns={})  # a recognised format has document keys
         return (build_record(record, options) for record in records)
     records = (json_texts.read_values if kind == JSON else json_texts.read_lines)(stream)
@@ -237,11 +232,11 @@ def _read_format(format: Format, stream: BinaryIO, id: str) -> Iterator[Record]:
         ) from error
 
 
-def _named_encoding(options: ReadOptions) -> TextEncoding | None:
+def _named_encoding(options: ReadOptions) -> str | None:
     if options.encoding is None:
         return None
     try:
-        return TextEncoding(codecs.lookup(options.encoding).name)
+        return codecs.lookup(options.encoding).name
     except LookupError as error:
         raise UsageError(
             f"--encoding {options.encoding!r} is unknown: give one as Python calls it, as in "

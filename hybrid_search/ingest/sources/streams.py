@@ -13,7 +13,6 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
@@ -141,31 +140,20 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _DAMAGED = re.compile("[\udc80-\udcff]")
 
 
-@dataclass(frozen=True, slots=True)
-class TextEncoding:
-    """The encoding of a source, by its Python name, and whether it was guessed."""
-
-    name: str
-    is_guessed: bool = False
-
-    def __str__(self) -> str:
-        return self.name.upper().replace("CP125", "Windows-125")
+UTF8 = "utf-8"
 
 
-UTF8 = TextEncoding("utf-8")
-
-
-def recognise_encoding(head: bytes) -> TextEncoding:
-    """Return the encoding of a text that starts with `head`."""
+def recognise_encoding(head: bytes) -> tuple[str, bool]:
+    """Return the encoding of a text that starts with `head`, and whether it is a guess."""
     for mark, name in MARKS.items():
         if head.startswith(mark):
-            return TextEncoding(name)
+            return name, False
     little, big = head[1::2].count(0), head[0::2].count(0)
     fewer, more = sorted((little, big))
     if more > 0.3 * len(head) and fewer < 0.02 * len(head):  # UTF-16 without a mark
-        return TextEncoding("utf-16-le" if little > big else "utf-16-be", is_guessed=True)
+        return "utf-16-le" if little > big else "utf-16-be", True
     is_utf8 = b"\0" in head or head.startswith(MAIL) or _is_utf8(head)
-    return UTF8 if is_utf8 else _guess(head)
+    return (UTF8, False) if is_utf8 else (_guess(head), True)
 
 
 def _is_utf8(head: bytes) -> bool:
@@ -175,7 +163,7 @@ def _is_utf8(head: bytes) -> bool:
     return damaged == 0 or damaged < len(_NOT_ASCII.findall(text)) - damaged
 
 
-def _guess(head: bytes) -> TextEncoding:
+def _guess(head: bytes) -> str:
     """Return the likeliest of the single-byte and double-byte encodings.
 
     Several often fit a short text; then the result is Windows-1252, by far the most frequent.
@@ -185,20 +173,20 @@ def _guess(head: bytes) -> TextEncoding:
     matches = from_bytes(head, cp_isolation=list(CANDIDATES))
     best = matches.best()
     if best is None or any(match.encoding == WINDOWS_1252 for match in matches):
-        return TextEncoding(WINDOWS_1252, is_guessed=True)
+        return WINDOWS_1252
     is_same = str(best) == head.decode(WINDOWS_1252, "replace")
-    return TextEncoding(WINDOWS_1252 if is_same else best.encoding, is_guessed=True)
+    return WINDOWS_1252 if is_same else str(best.encoding)
 
 
-def decode_head(head: bytes, encoding: TextEncoding) -> bytes:
+def decode_head(head: bytes, encoding: str) -> bytes:
     """Return the start of a source in UTF-8, without a truncated character at the end."""
     if encoding == UTF8:
         return head
-    return codecs.getincrementaldecoder(encoding.name)("replace").decode(head).encode()
+    return codecs.getincrementaldecoder(encoding)("replace").decode(head).encode()
 
 
 @contextmanager
-def as_utf8(stream: BinaryIO, encoding: TextEncoding) -> Iterator[BinaryIO]:
+def as_utf8(stream: BinaryIO, encoding: str) -> Iterator[BinaryIO]:
     """Yield a text in UTF-8 without a byte order mark; undecodable bytes become U+FFFD.
 
     Any other encoding is copied to a temporary file.
@@ -206,7 +194,7 @@ def as_utf8(stream: BinaryIO, encoding: TextEncoding) -> Iterator[BinaryIO]:
     if encoding == UTF8:
         yield stream
         return
-    with tempfile.TemporaryFile() as file, as_text(stream, "replace", encoding.name) as text:
+    with tempfile.TemporaryFile() as file, as_text(stream, "replace", encoding) as text:
         file.writelines(piece.encode() for piece in iter(partial(text.read, CHUNK), ""))
         file.seek(0)
         yield file

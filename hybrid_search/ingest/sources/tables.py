@@ -88,9 +88,9 @@ def _check_ids(table: Table, column: str) -> None:
                 continue
             digest = hashlib.blake2b(dump(fields), digest_size=16).hexdigest()
             earlier = seen_ids.add(document_id, str(record.number), digest)
-            if earlier and earlier.digest != digest:
+            if earlier and earlier[1] != digest:
                 raise InputError(
-                    f"rows {earlier.place} and {record.number} of the table have the same id, and "
+                    f"rows {earlier[0]} and {record.number} of the table have the same id, and "
                     "nothing of it was taken: give --rows turn if each row is a turn of the call "
                     "that its id names, or name another column, as in --columns id=COLUMN"
                 )
