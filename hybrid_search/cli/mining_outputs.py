@@ -1,4 +1,4 @@
-"""What ``mine`` writes: its options, and a report or an index of matches made of its file."""
+"""The outputs of ``mine``: their options, and a report or an index of matches made of its file."""
 
 # The annotations of a table are read at run time, so they are not postponed here.
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """Discover what is said often that no topic covers: clauses, folded, grouped and ranked.
 
-One scan over the word codes chooses the clauses, and those that are no mention of a known topic
-and no small talk are grouped. Memory is bounded: `ClauseStore` takes a sample of the documents if
+One scan over the word codes chooses the clauses. They are grouped, except mentions of a known topic
+and small talk. Memory is bounded: `ClauseStore` takes a sample of the documents if
 all are too many, and `groups` compares a sample of the wordings with each other.
 """
 

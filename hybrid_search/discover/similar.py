@@ -102,7 +102,7 @@ def _sort(wordings: Iterable[_Wording]) -> list[_Wording]:
 
 
 def _fold(wordings: list[_Wording], size: int, least_cosine: float) -> Iterator[SimilarPhrase]:
-    """Yield the first wordings, each with those that are near to it and not to one before."""
+    """Yield the first wordings, each with the others that are near to it and to none before."""
     groups: list[list[_Wording]] = []
     first_vectors = np.zeros((size, len(wordings[0].vector) if wordings else 0), dtype=np.float32)
     for wording in wordings:

@@ -21,7 +21,7 @@ class SourceLine:
     fault: str | None = None
     """Why it could not be read, if so."""
     detail: str = ""
-    """What was found; nothing else may quote the line."""
+    """The words or values at fault; nothing else may quote the line."""
 
 
 @dataclass(slots=True, eq=False)

@@ -19,7 +19,7 @@ _Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE)]
 
 @with_config(ConfigDict(extra="forbid"))
 class JudgmentBody(TypedDict):
-    """What somebody says of a span: is it what the phrase means?"""
+    """An answer to whether a span is meant by a phrase."""
 
     phrase: _Phrase
     id: Annotated[str, Field(min_length=1)]

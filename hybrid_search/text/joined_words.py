@@ -50,7 +50,7 @@ COLUMNS = ("words", "counts", "norms", *ENCODED)
 """The arrays of `WordCodes` that are joined."""
 
 Rows = NDArray[np.void]
-"""What is stored of each word, and of the tokens between two words, see `row_type`."""
+"""The stored numbers of each word, and of the tokens between two words, see `row_type`."""
 
 NO_WORD = 255
 """The count of spans that says that a row is of the tokens between two words."""

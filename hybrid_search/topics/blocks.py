@@ -82,7 +82,7 @@ def _score_in_threads(
 
 
 class ScoringWorker:
-    """What scores blocks, in an actor. Ray derives a class from it, so it has no slots."""
+    """An actor that scores blocks. Ray derives a class from it, so it has no slots."""
 
     def __init__(self, score: Callable[[ScannedBlock], Any]) -> None:
         self._score = score

@@ -130,7 +130,7 @@ CANDIDATES = (
     *(WINDOWS_1252, "cp1250", "cp1251", "cp1253", "cp1255", "cp1256", "koi8_r"),
     *("shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
 )
-"""The encodings to guess from: those that spreadsheets write on common systems."""
+"""The encodings to guess from, which spreadsheets write on common systems."""
 
 MAIL = b"From "
 """The start of an mbox, whose mails declare their encodings."""

@@ -1,4 +1,4 @@
-"""A static page of what was mined, for those without a server: one HTML file, no script.
+"""A static page of what was mined, for users without a server: one HTML file, no script.
 
 In: a file of matches in JSON lines. Out: a page with counts, plots and the words marked.
 

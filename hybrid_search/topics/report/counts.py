@@ -33,7 +33,7 @@ ValueCounts = Mapping[str, Counter[str]]
 
 @dataclass(slots=True)
 class TopicCounts:
-    """What was mined of one topic.
+    """The mentions of one topic, counted.
 
     Attributes:
         mentions: How many mentions.
@@ -58,26 +58,16 @@ class TopicCounts:
         return [match for _, _, match in sorted(self.likeliest, key=lambda row: (-row[0], -row[1]))]
 
 
-@dataclass(frozen=True, slots=True)
-class RisingTopic:
-    """A topic with the calls of the latest week, and the mean of the weeks before.
+RisingTopic = tuple[str, int, float, float]
+"""The name of a topic, its documents of the latest week, and the mean of the weeks before.
 
-    Attributes:
-        topic: The topic's name.
-        latest: In how many documents it is in the latest week.
-        before: In how many in a mean week before.
-        least_factor: It has become at least so many times as frequent, 97.5 times of 100.
-    """
-
-    topic: str
-    latest: int
-    before: float
-    least_factor: float
+The last number is how many times as frequent it has become at least, 97.5 times of 100.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchCounts:
-    """What a page says of some matches in numbers.
+    """The numbers of a page about some matches.
 
     Attributes:
         topics: The counts of each topic, by its name.
@@ -124,14 +114,14 @@ class MatchCounts:
         weeks = self.list_weeks()[-WEEKS_BEFORE - 1 :]
         if len(weeks) < 2:
             return []
-        rows = []
+        rising: list[RisingTopic] = []
         for name, topic in self.topics.items():
             *earlier, latest = (topic.weeks[week] for week in weeks)
             share = find_least_share(latest, latest + sum(earlier))
             factor = share * len(earlier) / (1 - share)
-            rows.append(RisingTopic(name, latest, sum(earlier) / len(earlier), factor))
-        rising = [row for row in rows if row.latest >= FEWEST_RISING and row.least_factor > 1]
-        return sorted(rising, key=lambda row: row.before - row.latest)
+            if latest >= FEWEST_RISING and factor > 1:
+                rising.append((name, latest, sum(earlier) / len(earlier), factor))
+        return sorted(rising, key=lambda row: row[2] - row[1])
 
 
 def find_least_share(count: int, total: int) -> float:
