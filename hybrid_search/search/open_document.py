@@ -9,13 +9,13 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import Key, PassageContent, Request
+from hybrid_search.backends.types import Key, PassageContent
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import DocumentMissingError, show_value
 from hybrid_search.search import candidates, pipeline, span_search
@@ -69,9 +69,26 @@ def score_document(
     (request,) = pipeline.build_requests(query, query.phrases, encoder, fields)
     spans_by = SCORE if request.prior else COSINE
     calibration = load_calibration(spec.precision, spec.dimension, spans_by)
-    scorer = _DocumentScorer(backend, query, request, calibration)
-    for block in _split_blocks(list(contents)):
-        scorer.add(block, contents)
+    passages: list[PassageScores] = []
+    spans_by_score: list[tuple[float, Span]] = []
+    words: dict[tuple[int, int], float] = {}
+    highlights: set[tuple[int, int]] = set()
+    for block in _split_blocks([key for key, content in contents.items() if not content.fault]):
+        stored = backend.read_passages(query.index, request, block)
+        scored, damage = candidates.score_passages(query.index, request, stored)
+        warnings += damage
+        for passage in candidates.fuse(scored, request, query.fusion, query.alpha, calibration):
+            content = contents[passage.stored.key]
+            passages.append(_describe_scores(passage, content))
+            places = PassageSpans.from_passage(
+                content.start, passage.stored.tokens, passage.cosines, passage.priors
+            )
+            spans_by_score += _find_spans(content, places, query.spans)
+            _add_words(words, passage, content, places, calibration)
+        for key, bounds in backend.find_highlights(query.index, request, block).items():
+            start = contents[key].start
+            highlights |= {(start + first, start + last) for first, last in bounds}
+    best = _choose_spans(spans_by_score, query.spans)
     plan: dict[str, Any] = {
         "phrase": query.phrases[0],
         "index": query.index,
@@ -80,14 +97,14 @@ def score_document(
         "spans_by": spans_by,
         "model": spec.model,
     }
-    if warnings or scorer.warnings:
-        plan["warnings"] = [*warnings, *scorer.warnings]
+    if warnings:
+        plan["warnings"] = warnings
     return replace(
         view,
-        passages=scorer.passages,
-        spans=scorer.choose_spans(),
-        words=scorer.list_words(),
-        highlights=sorted(scorer.highlights),
+        passages=passages,
+        spans=list(leave_out_weak_spans(best)) if request.prior else best,
+        words=[(*place, round(part, 4)) for place, part in sorted(words.items())],
+        highlights=sorted(highlights),
         plan=plan,
     )
 
@@ -138,83 +155,56 @@ def _fill_gap(length: int) -> str:
     return "\n" * min(length, 1) + " " * (length - 2) + "\n" * (length > 1)
 
 
-@dataclass(slots=True, eq=False)
-class _DocumentScorer:
-    """A scorer of one document's passages, block by block, that keeps what a view shows."""
+def _describe_scores(passage: ScoredPassage, content: PassageContent) -> PassageScores:
+    bm25_part, spans_part = passage.parts
+    return PassageScores(
+        passage=passage.stored.ordinal,
+        start=content.start,
+        end=content.start + len(content.text),
+        score=passage.score,
+        bm25=passage.stored.bm25,
+        cosine=passage.cosine,
+        prior=passage.prior,
+        bm25_part=bm25_part,
+        spans_part=spans_part,
+    )
 
-    backend: Backend
-    query: Query
-    request: Request
-    calibration: Calibration
-    passages: list[PassageScores] = field(default_factory=list)
-    highlights: set[tuple[int, int]] = field(default_factory=set)
-    warnings: list[str] = field(default_factory=list)
-    _spans: list[tuple[float, Span]] = field(default_factory=list)
-    _words: dict[tuple[int, int], float] = field(default_factory=dict)
 
-    def add(self, keys: Sequence[Key], contents: Mapping[Key, PassageContent]) -> None:
-        """Score the passages of `keys`; damaged ones are left out, with a warning."""
-        index, request = self.query.index, self.request
-        sound_keys = [key for key in keys if not contents[key].fault]
-        stored = self.backend.read_passages(index, request, sound_keys)
-        scored, warnings = candidates.score_passages(index, request, stored)
-        self.warnings += warnings
-        fused = candidates.fuse(
-            scored, request, self.query.fusion, self.query.alpha, self.calibration
-        )
-        for passage in fused:
-            self._add_passage(passage, contents[passage.stored.key])
-        for key, places in self.backend.find_highlights(index, request, sound_keys).items():
-            start = contents[key].start
-            self.highlights |= {(start + first, start + last) for first, last in places}
+def _find_spans(
+    content: PassageContent, places: PassageSpans, count: int
+) -> Iterator[tuple[float, Span]]:
+    """Yield the best spans of a passage, each with its score."""
+    layout = parse_layout(content)
+    for place in span_search.best_places([places], count):
+        turn = find_turn(content, layout, place.start, place.end)
+        if turn is not None:
+            yield place.cosine + place.prior, build_span(content, turn, place)
 
-    def _add_passage(self, passage: ScoredPassage, content: PassageContent) -> None:
-        """Record the scores of a passage, of its best spans, and of its words."""
-        bm25_part, spans_part = passage.parts
-        self.passages.append(
-            PassageScores(
-                passage=passage.stored.ordinal,
-                start=content.start,
-                end=content.start + len(content.text),
-                score=passage.score,
-                bm25=passage.stored.bm25,
-                cosine=passage.cosine,
-                prior=passage.prior,
-                bm25_part=bm25_part,
-                spans_part=spans_part,
-            )
-        )
-        tokens, layout = passage.stored.tokens, parse_layout(content)
-        passage_spans = PassageSpans.from_passage(
-            content.start, tokens, passage.cosines, passage.priors
-        )
-        for place in span_search.best_places([passage_spans], self.query.spans):
-            turn = find_turn(content, layout, place.start, place.end)
-            if turn is not None:
-                score = place.cosine + place.prior
-                self._spans.append((score, build_span(content, turn, place)))
-        scores = score_words(passage_spans.scores, *spans.bounds(tokens.counts), len(tokens.words))
-        places = tokens.words + content.start
-        parts = self.calibration.span(scores.astype(np.float64))
-        for start, end, part in zip(*places.T.tolist(), parts.tolist(), strict=True):
-            # pieces of a long turn overlap: the last words of one also belong to the next
-            self._words[start, end] = max(part, self._words.get((start, end), 0.0))
 
-    def choose_spans(self) -> list[Span]:
-        """Return the best non-overlapping spans of the document, best first.
+def _add_words(
+    words: dict[tuple[int, int], float],
+    passage: ScoredPassage,
+    content: PassageContent,
+    places: PassageSpans,
+    calibration: Calibration,
+) -> None:
+    """Add the words of a passage, by their start and end, with the best score of each."""
+    tokens = passage.stored.tokens
+    scores = score_words(places.scores, *spans.bounds(tokens.counts), len(tokens.words))
+    parts = calibration.span(scores.astype(np.float64))
+    bounds = tokens.words + content.start
+    for start, end, part in zip(*bounds.T.tolist(), parts.tolist(), strict=True):
+        # pieces of a long turn overlap: the last words of one also belong to the next
+        words[start, end] = max(part, words.get((start, end), 0.0))
 
-        With a prior, weak matches are left out, as in a hit.
-        """
-        ranked = sorted(self._spans, key=lambda item: (-item[0], item[1].start))
-        scores = np.array([score for score, _ in ranked], np.float32)
-        bounds = np.array([(span.start, span.end) for _, span in ranked]).reshape(-1, 2)
-        best = spans.best(scores, bounds[:, 0], bounds[:, 1], self.query.spans)
-        chosen_spans = [ranked[number][1] for number in best]
-        return list(leave_out_weak_spans(chosen_spans)) if self.request.prior else chosen_spans
 
-    def list_words(self) -> list[tuple[int, int, float]]:
-        """Return start, end and score of each word, in order."""
-        return [(start, end, round(part, 4)) for (start, end), part in sorted(self._words.items())]
+def _choose_spans(spans_by_score: Sequence[tuple[float, Span]], count: int) -> list[Span]:
+    """Return the best spans of a document that do not overlap, best first."""
+    ranked = sorted(spans_by_score, key=lambda item: (-item[0], item[1].start))
+    scores = np.array([score for score, _ in ranked], np.float32)
+    bounds = np.array([(span.start, span.end) for _, span in ranked]).reshape(-1, 2)
+    best = spans.best(scores, bounds[:, 0], bounds[:, 1], count)
+    return [ranked[number][1] for number in best]
 
 
 def score_words(scores: Floats, first: Any, last: Any, words: int) -> Floats:
