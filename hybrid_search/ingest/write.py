@@ -70,20 +70,18 @@ class WriteStage:
             self.is_writing = True
             refusals = self.writer.write([entry for _, entry in entries])
             self.is_writing = False
-        for document, entry in entries:
-            document.written_passages += 1
-            document.written_windows += entry.spans
-            document.is_whole = entry.is_last
-        documents = {id(document.document): document for document, _ in entries}
+        for parsed, entry in entries:
+            parsed.written_passages += 1
+            parsed.written_windows += entry.spans
+            parsed.is_whole = entry.is_last
+        documents = {id(parsed.document): parsed for parsed, _ in entries}
         refused = {id(refusal.document) for refusal in refusals}
         accepted = [
-            document
-            for key, document in documents.items()
-            if document.is_whole and key not in refused
+            parsed for key, parsed in documents.items() if parsed.is_whole and key not in refused
         ]
         self.summary.documents += len(accepted)
-        self.summary.passages += sum(document.written_passages for document in accepted)
-        self.summary.spans += sum(document.written_windows for document in accepted)
+        self.summary.passages += sum(parsed.written_passages for parsed in accepted)
+        self.summary.spans += sum(parsed.written_windows for parsed in accepted)
         self.uncommitted = 0 if entries[-1][1].is_last else self.uncommitted + len(accepted)
         for refusal in refusals:  # last, so that all are counted if a refusal cannot be recorded
             self._refuse(documents[id(refusal.document)], refusal.reason, refusal.detail)
@@ -102,11 +100,11 @@ class WriteStage:
             self.summary.documents -= self.uncommitted
             raise
 
-    def _refuse(self, document: ParsedDocument, reason: str, detail: str) -> None:
-        """Reject `document` once, and undo what was written of it."""
-        if document.is_refused:
+    def _refuse(self, parsed: ParsedDocument, reason: str, detail: str) -> None:
+        """Reject a document once, and undo what was written of it."""
+        if parsed.is_refused:
             return
-        document.is_refused = True
-        self.rejects.add(document.line, reason, detail, document.document.id)
-        if document.written_passages and not document.is_whole:
+        parsed.is_refused = True
+        self.rejects.add(parsed.line, reason, detail, parsed.document.id)
+        if parsed.written_passages and not parsed.is_whole:
             self.writer.abandon()
