@@ -89,6 +89,8 @@ def score_document(
             start = contents[key].start
             highlights |= {(start + first, start + last) for first, last in bounds}
     best = _choose_spans(spans_by_score, query.spans)
+    if request.prior:
+        best = list(leave_out_weak_spans(best))
     plan: dict[str, Any] = {
         "phrase": query.phrases[0],
         "index": query.index,
@@ -102,7 +104,7 @@ def score_document(
     return replace(
         view,
         passages=passages,
-        spans=list(leave_out_weak_spans(best)) if request.prior else best,
+        spans=best,
         words=[(*place, round(part, 4)) for place, part in sorted(words.items())],
         highlights=sorted(highlights),
         plan=plan,
