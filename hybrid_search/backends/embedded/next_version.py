@@ -13,11 +13,7 @@ from hybrid_search.backends.base import IndexVersion, Writer
 from hybrid_search.backends.embedded.failures import translate_errors
 from hybrid_search.backends.embedded.head import Head, read_head
 from hybrid_search.backends.embedded.snapshot import Snapshot
-from hybrid_search.backends.embedded.versions import (
-    create_version,
-    remove_version,
-    sweep_versions,
-)
+from hybrid_search.backends.embedded.versions import create_version, remove_version, sweep_versions
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import IndexSpec, check_spec

@@ -23,13 +23,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from hybrid_search.backends.server.transport.shape import (
-    Items,
-    Named,
-    Shape,
-    Some,
-    make_object,
-)
+from hybrid_search.backends.server.transport.shape import Items, Named, Shape, Some, make_object
 from hybrid_search.backends.types import IndexSpec
 
 Answer = dict[str, Any]

@@ -15,13 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import (
-    aliases,
-    mappings,
-    passage_codec,
-    request_bodies,
-    scan,
-)
+from hybrid_search.backends.server import aliases, mappings, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.transport.bulk import Action, Outcome, check_accepted
 from hybrid_search.backends.server.transport.client import encode_json

@@ -21,13 +21,7 @@ from hybrid_search.backends.server.transport.bulk import (
     read_outcomes,
     split_actions,
 )
-from hybrid_search.backends.server.transport.client import (
-    CBOR,
-    JSON,
-    LINES,
-    Client,
-    encode_json,
-)
+from hybrid_search.backends.server.transport.client import CBOR, JSON, LINES, Client, encode_json
 from hybrid_search.backends.server.transport.errors import (
     UNUSABLE,
     RequestError,
