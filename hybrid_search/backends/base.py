@@ -26,7 +26,7 @@ from hybrid_search.backends.types import (
     ScannedPassage,
     StoredPassage,
 )
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import IndexStoreError, UsageError
 from hybrid_search.text.filters import Scalar, leaves
 from hybrid_search.text.stems import find_matches
 from hybrid_search.text.types import Document, Entry
@@ -86,9 +86,16 @@ class IndexVersion(Protocol):
         """Copy every passage of the current version with its word codes; only servers do.
 
         `rehash` turns a document's source hash into its hash under the new spec, and `report` is
-        called with the number of passages copied so far. UsageError is raised if the store has
-        nothing that a copy would change.
+        called with the number of passages copied so far.
+
+        Raises:
+            UsageError: If a copy would change nothing.
         """
+        del rehash, report
+        raise UsageError(
+            "an embedded index has nothing that a copy would change: name the files of all "
+            "documents, which are ingested into the new version"
+        )
 
     def check(self, expected_documents: int) -> None:
         """Compare what was written with the number of documents that were sent.
@@ -213,10 +220,11 @@ class Backend(Protocol):
         Passages without such a word are left out.
         """
         contents = self.fetch_contents(index, keys)
-        ranges_by_key = {
-            key: find_matches(content.text, request.phrase) for key, content in contents.items()
+        return {
+            key: ranges
+            for key, content in contents.items()
+            if (ranges := find_matches(content.text, request.phrase))
         }
-        return {key: ranges for key, ranges in ranges_by_key.items() if ranges}
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
@@ -257,6 +265,18 @@ def find_field_user(documents: Iterable[Document], name: str, kind: str) -> str 
             if is_used and value is not None:
                 return document.id
     return None
+
+
+def check_counts(
+    documents: int, expected_documents: int, passages: int, expected_passages: int
+) -> None:
+    """Raise IndexStoreError if a new version of an index does not hold what was sent."""
+    if (documents, passages) != (expected_documents, expected_passages):
+        raise IndexStoreError(
+            f"the new index has {documents} documents of {expected_documents} and "
+            f"{passages} passages of {expected_passages}. "
+            "Nothing was changed; run the same command again"
+        )
 
 
 def refuse_options(options: Mapping[str, str]) -> None:

@@ -74,6 +74,6 @@ def iterate_passages(snapshot: Snapshot, *, full: bool) -> Iterator[ListedPassag
 
 def _find_fault(snapshot: Snapshot, passage: int, data: bytes | None, full: bool) -> Fault | None:
     if not data:
-        return LOST_CODES if passage in snapshot.lost_passages else CHANGED_CODES
+        return LOST_CODES if passage in snapshot.lost else CHANGED_CODES
     dimension = snapshot.head.spec.dimension
     return find_codes_fault(word_codes.read(data), dimension) if full else None

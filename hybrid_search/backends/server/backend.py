@@ -199,16 +199,14 @@ class ServerBackend(Backend):
         for batch in split_batches(unknown, BATCH_PASSAGES):
             unscored = [key for key in batch if key not in scores]
             uncoded = [key for key in batch if key not in codes]
-            bodies = []
+            bodies = {}
             if unscored:
-                bodies.append(request_bodies.match_body(request, len(unscored), among=unscored))
+                bodies["scores"] = request_bodies.match_body(request, len(unscored), among=unscored)
             if uncoded:
-                bodies.append(request_bodies.codes_body(request, uncoded))
-            parts = self._searcher.search_together(index, bodies)
-            hit_lists = [part["hits"]["hits"] for part in parts]
-            if unscored:
-                scores |= read_scores(hit_lists.pop(0))
-            for hit in hit_lists.pop() if uncoded else ():
+                bodies["codes"] = request_bodies.codes_body(request, uncoded)
+            hits = self._searcher.search_together(index, bodies)
+            scores |= read_scores(hits.get("scores", []))
+            for hit in hits.get("codes", []):
                 codes[passage_codec.hit_key(hit)] = passage_codec.decode_codes(hit)
         return [
             StoredPassage(

@@ -66,12 +66,12 @@ class LegSearch:
         searches = build_searches(self._server.engine, request, reach, head)
         hits = self._search(index, head, {**searches, "probe": PROBE})
         self._heads.check(index, hits.pop("probe"))
-        found = find_crowded(hits, request, reach)
+        before = find_crowded(hits, request, reach)
         further_hits: dict[str, Hits] = {}
-        if found:  # a request more for the legs that few documents crowd
-            lacking = {leg: request.window - len(documents) for leg, documents in found.items()}
+        if before:  # a request more for the legs that few documents crowd
+            lacking = {leg: request.window - len(documents) for leg, documents in before.items()}
             further = Reach(lacking.get("lexical", 0), lacking.get("semantic", 0), reach.searched)
-            searches = build_searches(self._server.engine, request, further, head, found)
+            searches = build_searches(self._server.engine, request, further, head, before)
             further_hits = self._search(index, head, searches)
         return read_proposals(hits, further_hits, request, reach)
 
@@ -105,12 +105,11 @@ class LegSearch:
             ServerError: If the server refuses a search for another reason.
         """
         try:
-            parts = self._searcher.search_together(index, list(searches.values()))
+            return self._searcher.search_together(index, searches)
         except ServerError as error:
             if error.status == 400 and self._heads.read(index).graph != head.graph:
                 raise IndexChangedError(index) from error
             raise
-        return {name: part["hits"]["hits"] for name, part in zip(searches, parts, strict=True)}
 
 
 def build_searches(
@@ -118,22 +117,24 @@ def build_searches(
     request: Request,
     reach: Reach,
     index: ServerIndex,
-    found: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    documents_before: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, dict[str, Any]]:
     """Return the bodies of the searches of the legs by name.
 
-    A leg that has `found` documents before is searched for the best passages of others.
+    A leg that has `documents_before` is searched for the best passages of others.
     """
     has_codes = request.semantic and not is_wide(request)
     fields = request_bodies.choose_code_fields(request) if has_codes else request_bodies.KEYS
     searches = {}
     if reach.by_words:
+        before = documents_before.get("lexical", ())
         searches["lexical"] = request_bodies.match_body(
-            request, reach.by_words, found=found.get("lexical", ()), **fields
+            request, reach.by_words, documents_before=before, **fields
         )
     if reach.by_graph:
+        before = documents_before.get("semantic", ())
         searches["semantic"] = request_bodies.knn_body(
-            engine, request, reach, index, found.get("semantic", ()), **fields
+            engine, request, reach, index, before, **fields
         )
     return searches
 
@@ -151,10 +152,10 @@ def find_crowded(
         full["lexical"] = matches
     if request.semantic and len(nearest) == reach.by_graph:
         full["semantic"] = [*nearest, *matches]
-    found = {
+    documents = {
         leg: sorted({hit["fields"]["document_id"][0] for hit in hits}) for leg, hits in full.items()
     }
-    return {leg: ids for leg, ids in found.items() if len(ids) < request.window}
+    return {leg: ids for leg, ids in documents.items() if len(ids) < request.window}
 
 
 def read_proposals(

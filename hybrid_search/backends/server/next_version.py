@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from hybrid_search.backends.base import IndexVersion
+from hybrid_search.backends.base import IndexVersion, check_counts
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.transport.bulk import Action
@@ -58,10 +58,6 @@ class NextVersion(IndexVersion):
     def copy(self, rehash: Rehash, report: Callable[[int], None]) -> None:
         """Copy every passage with its word codes; the vectors are made from these anew.
 
-        Args:
-            rehash: Turns a document's source hash into its hash under the new spec.
-            report: Is called with the number of passages copied so far.
-
         Raises ModelError if the new index is for another model.
 
         Raises:
@@ -88,19 +84,10 @@ class NextVersion(IndexVersion):
             )
 
     def check(self, expected_documents: int) -> None:
-        """Check that the new index holds this many documents, each with all its passages.
-
-        Raises:
-            IndexStoreError: If it does not.
-        """
+        """Raise IndexStoreError unless the new index holds so many documents, which are whole."""
         documents, passages = self._count(self.new)
         expected_passages = int(self._sum_field(self.new, "passages", {"term": {"ordinal": 0}}))
-        if (documents, passages) != (expected_documents, expected_passages):
-            raise IndexStoreError(
-                f"the new index has {documents} documents of {expected_documents} and "
-                f"{passages} passages of {expected_passages}. "
-                "Nothing was changed; run the same command again"
-            )
+        check_counts(documents, expected_documents, passages, expected_passages)
 
     def publish(self, *, keep: bool) -> None:
         """Make the alias stand for the new index, and delete the old one unless `keep` is set."""

@@ -83,21 +83,22 @@ def match_body(
     size: int,
     *,
     among: Sequence[str] | None = None,
-    found: Sequence[str] = (),
+    documents_before: Sequence[str] = (),
     **fields: Any,
 ) -> dict[str, Any]:
     """Return the BM25 search of the phrase: the server's own ``match``, under the conditions.
 
-    If `among` is given, only those passages can match. If documents were `found` before, only the
-    best passage of each other document can. `fields` say what is returned of a hit, by default its
-    key.
+    If `among` is given, only those passages can match. With `documents_before`, only the best
+    passage of each other document can. `fields` say what is returned of a hit, by default its key.
     """
     match = {"match": {"text": {"query": request.phrase}}}
-    filters = [*_request_filters(request, found), *([] if among is None else [_ids_query(among)])]
+    filters = _request_filters(request, documents_before)
+    if among is not None:
+        filters.append(_ids_query(among))
     return {
         "size": size,
         "query": {"bool": {"must": [match], "filter": filters}},
-        **(BEST_OF_DOCUMENT if found else {}),
+        **(BEST_OF_DOCUMENT if documents_before else {}),
         **(fields or KEYS),
     }
 
@@ -107,25 +108,25 @@ def knn_body(
     request: Request,
     reach: Reach,
     index: ServerIndex,
-    found: Sequence[str] = (),
+    documents_before: Sequence[str],
     **fields: Any,
 ) -> dict[str, Any]:
     """Return the search for the passages whose covering spans are nearest to the vector.
 
-    The conditions hold during the search, not after it. If documents were `found` before, the best
-    passage of each other document is returned. `fields` say what is returned of a hit.
+    The conditions hold during the search, not after it. With `documents_before`, the best passage
+    of each other document is returned. `fields` say what is returned of a hit.
     """
     dialect, searched = find_dialect(engine), max(reach.searched, reach.by_graph)
     knn = dialect.build_knn(
         index.graph.encode_query(request.vector),
-        searched if found else reach.by_graph,  # of which many have the same document
+        searched if documents_before else reach.by_graph,  # many of them have the same document
         searched,
-        dialect.extend_filters(_request_filters(request, found), index.filter),
+        dialect.extend_filters(_request_filters(request, documents_before), index.filter),
     )
     return {
         "size": reach.by_graph,
         **knn,
-        **(BEST_OF_DOCUMENT if found else {}),
+        **(BEST_OF_DOCUMENT if documents_before else {}),
         **fields,
     }
 
@@ -169,16 +170,16 @@ def _ids_query(keys: Sequence[str]) -> dict[str, Any]:
     return {"ids": {"values": list(keys)}}
 
 
-def _request_filters(request: Request, found: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a filter for each condition, for the speakers, and against the documents `found`.
+def _request_filters(request: Request, documents_before: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a filter for each condition, for the speakers, and against `documents_before`.
 
     Raises UsageError if a value is too long for the server to find.
     """
     filters = [_condition_filter(condition) for condition in request.conditions]
     if request.speakers:
         filters.append({"terms": {"speakers": list(request.speakers)}})
-    if found:
-        filters.append({"bool": {"must_not": [{"terms": {"document_id": list(found)}}]}})
+    if documents_before:
+        filters.append({"bool": {"must_not": [{"terms": {"document_id": list(documents_before)}}]}})
     return filters
 
 

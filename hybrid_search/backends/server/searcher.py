@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -47,17 +47,17 @@ class Searcher:
         return [hit for body in bodies for hit in self.search(index, body)["hits"]["hits"]]
 
     def search_together(
-        self, index: str, bodies: Sequence[Mapping[str, Any]]
-    ) -> list[answers.Answer]:
-        """Return the answers to several searches of `index`, sent in one request.
+        self, index: str, bodies: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Hits]:
+        """Return the hits of several searches of `index` by their names, sent in one request.
 
         The request is sent again if the server was too busy for one of them. Raises what `search`
         does.
         """
         header = {"index": check_index_name(index), **self._params}
-        lines = [line for body in bodies for line in (header, body)]
+        lines = [line for body in bodies.values() for line in (header, body)]
 
-        def read(answer: Any) -> list[answers.Answer]:
+        def read(answer: Any) -> dict[str, Hits]:
             responses = answers.RESPONSES.read(answer)["responses"]
             for response in responses:
                 if "error" in response:
@@ -65,16 +65,16 @@ class Searcher:
                     raise ServerError(message, answers.FAILURE.read(response)["status"])
             if len(responses) != len(bodies):
                 raise ShapeError(f"responses: {len(responses)}, not {len(bodies)}")
-            pairs = zip(bodies, responses, strict=True)
-            return [answers.read_search(body)(response) for body, response in pairs]
+            return {
+                name: answers.read_search(body)(response)["hits"]["hits"]
+                for (name, body), response in zip(bodies.items(), responses, strict=True)
+            }
 
-        if not bodies:
-            return []
         with self._translate_errors(index):
-            parts: list[answers.Answer] = self._server.request(
+            hits: dict[str, Hits] = self._server.request(
                 "POST", "/_msearch", lines=lines, binary=True, read=read
             )
-        return parts
+        return hits
 
     @contextmanager
     def _translate_errors(self, index: str) -> Iterator[None]:

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any
 
+from hybrid_search.backends.base import Writer
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import (
     aliases,
@@ -54,7 +55,7 @@ HELD_NOTES = 10_000
 _log = logging.getLogger(__name__)
 
 
-class ServerWriter:
+class ServerWriter(Writer):
     """Writes one index.
 
     Several writers may work at once if they do not write the same documents. `read_source_hashes`
@@ -277,16 +278,13 @@ class ServerWriter:
         aliases.refresh(self._server, self._index.name)
         self._unrefreshed_ids.clear()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.abandon()
         if kind is None:
             self._refresh()
 
 
-class NewIndexWriter:
+class NewIndexWriter(Writer):
     """Creates its index when the first passages come, and removes it if none was accepted.
 
     Raises UsageError if the server cannot have such an index.
@@ -336,10 +334,7 @@ class NewIndexWriter:
             self._writer.note(list(self._notes))
             self._notes.clear()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
         if self._writer is None:
             return
         self._writer.__exit__(kind, *error)

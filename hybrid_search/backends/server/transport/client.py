@@ -233,12 +233,8 @@ class _Cbor(Serializer):
 
 
 def encode_json(body: Any) -> bytes:
-    """Return compact JSON without NaN, which no server accepts; empty for None."""
-    return (
-        b""
-        if body is None
-        else json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    )
+    """Return compact JSON without NaN, which no server accepts."""
+    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def parse_retry_after(retry_after: str | None) -> float | None:

@@ -151,7 +151,7 @@ class Server:
         if self._address.engine is None and path != "/":  # a server is asked who it is by "/"
             self._identify()
         target = path + _build_query_string(params or {})
-        content, content_type = encode_json(body), JSON
+        content, content_type = None if body is None else encode_json(body), JSON
         if lines is not None:
             content = b"".join(encode_json(line) + b"\n" for line in lines)
             content_type = LINES
@@ -160,8 +160,7 @@ class Server:
 
         def send_once() -> Any:
             try:
-                answer = self._client.send(method, target, content or None, content_type, accept)
-                return read_answer(answer)
+                return read_answer(self._client.send(method, target, content, content_type, accept))
             except RequestError as failure:
                 raise self._translate(failure, f"{method} {path}") from failure
             except (ShapeError, RecursionError) as error:
