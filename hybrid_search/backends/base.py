@@ -1,7 +1,6 @@
 """The contract of a store of passages: `Backend`, its `Writer` and `IndexVersion`.
 
-The frozen types that they take and return are in `backends/types.py`. `backends/memory.py` scores
-every span of every passage: it is the reference that the other backends are tested against.
+`backends/types.py` has what they take and return. `backends/memory.py` is the reference.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Indexes on this machine, each a folder with tantivy's files and files of codes.
-
-Many processes may read while one writes.
-"""
+"""Indexes in folders of this machine; many processes may read one while one writes."""
 
 from __future__ import annotations
 
@@ -48,20 +45,14 @@ from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.word_codes import UNREADABLE
 
 EXACT_PASSAGES = 2000
-"""If a filter leaves at most so many passages, all their spans are scored.
-
-That takes about 0.05 s, and no passage can be missed.
-"""
+"""If a filter leaves at most so many passages, all their spans are scored: in about 0.05 s."""
 
 SUFFIX = ".index"
 """Of the folder of an index."""
 
 
 class EmbeddedBackend(Backend):
-    """Indexes in `folder`, each in NAME.index/.
-
-    Safe to use from several threads, which read side by side.
-    """
+    """Indexes in `folder`, each in NAME.index/. Safe to use from several threads."""
 
     def __init__(self, folder: Path) -> None:
         if folder.is_file():
@@ -108,10 +99,7 @@ class EmbeddedBackend(Backend):
     def create_next_version(
         self, index: str, spec: IndexSpec, options: Mapping[str, str]
     ) -> NextVersion:
-        """Return a new version of `index`, to be filled and published in its place.
-
-        Raises IndexMissingError if the index does not exist, IndexBusyError if it is being written.
-        """
+        """Return a new version of `index`, which must not be written by anybody else."""
         refuse_options(options)
         path = self._find(index)
         with translate_errors(path):
@@ -179,11 +167,7 @@ class EmbeddedBackend(Backend):
             return answer(self.read_head(index))
 
     def find(self, index: str, request: Request) -> FoundPassages:
-        """Return the best passages of both legs.
-
-        tantivy computes BM25. The nearest words propose passages for the span leg, or all are
-        scored if there are few, or a filter leaves few.
-        """
+        """Return the best passages of both legs; tantivy computes BM25."""
         with self._read(index) as snapshot:
             scores = snapshot.score_words(request) if request.lexical else {}
             best, method = BestPassages(), "not asked"

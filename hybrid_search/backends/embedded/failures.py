@@ -32,9 +32,7 @@ def translate_errors(path: Path) -> Iterator[None]:
     """Raise errors of files, of tantivy and of the system about the index at `path` as ours.
 
     tantivy raises ValueError with words, and where it meets what it thinks impossible, an exception
-    of its own that is no Exception. They become an IndexStoreError if the disk is full or fails, or
-    a file is not accessible, an IndexBusyError if another process writes the index, and else a
-    DamagedIndexError.
+    of its own that is no Exception.
     """
     try:
         yield

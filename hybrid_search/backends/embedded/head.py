@@ -1,7 +1,4 @@
-"""The head of an index: its spec, its identity, and which version of its files is the current one.
-
-It is one small file, replaced as a whole. Nothing else says where an index lies.
-"""
+"""The head of an index: a small file with its spec, its identity, and the version of its files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The next version of an index: made in a folder beside it, then put in its place.
 
-Readers see the old version until the head of the index is replaced, and then the new one. Nobody
-may write meanwhile.
+Readers see the old version until the head is replaced. Nobody may write meanwhile.
 """
 
 from __future__ import annotations

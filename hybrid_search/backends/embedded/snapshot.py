@@ -1,7 +1,4 @@
-"""An index as one commit left it: its records, which passages there are, and their codes.
-
-`Snapshots` keeps the latest of each index, for all threads.
-"""
+"""An index as one commit left it: its records, which passages there are, and their codes."""
 
 from __future__ import annotations
 
@@ -61,8 +58,7 @@ _IndexState = tuple[tuple[int, ...], ...]
 class Snapshot:
     """A commit of the index in `folder`, for several threads; later commits are not seen.
 
-    `files` are its files of codes that can be read. DamagedFileError is raised if one of tantivy is
-    damaged.
+    `files` are those of its codes that can be read; a damaged one of tantivy is a DamagedFileError.
     """
 
     def __init__(self, folder: Path, current: Head, earlier: Snapshot | None = None) -> None:
@@ -131,8 +127,7 @@ class Snapshot:
     def find_places(self, passages: Sequence[int]) -> dict[int, tuple[str, int]]:
         """Return the document id and the ordinal of those of `passages` that are here.
 
-        The passages of a document have numbers in a row, and the first is the document's. Its id is
-        in the file of codes; only where that is lost the record is read.
+        The passages of a document have numbers in a row, and the first is the document's.
         """
         places: dict[int, tuple[str, int]] = {}
         files = self._find_files_of(passages)
@@ -140,7 +135,7 @@ class Snapshot:
         for passage, document, file in zip(passages, documents, files, strict=True):
             if document >= 0:
                 name = file.ids.get(document) if file else None
-                if name is None:
+                if name is None:  # that file is lost
                     (record,) = self.records.read_records([passage]).values()
                     name = record.id if record else ""
                 places[passage] = name, passage - document

@@ -38,10 +38,9 @@ HEAP_BYTES = 50_000_000
 
 @dataclass(slots=True, eq=False)
 class OpenDocument:
-    """A document whose last passage has not been written yet.
+    """A document whose last passage has not been written yet; `first` is the number of its first.
 
-    `first` is the number of its first passage. Before it, `codes_before` passages have codes, and
-    the index has the fields `fields_before`.
+    Before it, `codes_before` passages have codes, and the index has the fields `fields_before`.
     """
 
     first: int
@@ -100,11 +99,7 @@ class EmbeddedWriter(Writer):
         return hashes
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Write passages; a commit comes only between documents, so nobody sees half of one.
-
-        Returns:
-            The documents whose metadata does not fit the index's fields.
-        """
+        """Write passages; a commit comes only between documents, so nobody sees half of one."""
         with translate_errors(self._index_folder):
             refusals = [refusal for entry in entries if (refusal := self._add(entry))]
             if entries and entries[-1].is_last:

@@ -1,8 +1,4 @@
-"""What servers answer, as far as it is read.
-
-An answer to a search is checked by what its body asks for (`read_search`); answers to other
-requests have a shape each.
-"""
+"""What servers answer, as far as it is read: that to a search by what its body asks for."""
 
 from __future__ import annotations
 
@@ -23,13 +19,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from hybrid_search.backends.server.transport.shape import (
-    Items,
-    Named,
-    Shape,
-    Some,
-    make_object,
-)
+from hybrid_search.backends.server.transport.shape import Items, Named, Shape, Some, make_object
 from hybrid_search.backends.types import IndexSpec
 
 Answer = dict[str, Any]

@@ -1,7 +1,6 @@
 """Searches both legs of a query in one request, and notices a replaced index in it.
 
-Both legs propose passages for the span leg: a passage that a graph search missed among near
-duplicates often has a word of the phrase. All come with their word codes, and are scored here.
+Both propose passages for the span leg: what a graph search misses often has a word of the phrase.
 """
 
 from __future__ import annotations
@@ -46,20 +45,14 @@ class Proposals:
 
 
 class LegSearch:
-    """The first request of queries to one cluster. Safe to use from several threads.
-
-    It counts the passages of an index before the first query, and remembers the size.
-    """
+    """The first request of queries to one cluster. Safe to use from several threads."""
 
     def __init__(self, server: Server, searcher: Searcher, heads: HeadCache) -> None:
         self._server, self._searcher, self._heads = server, searcher, heads
         self._sizes: dict[str, tuple[IndexSize, float]] = {}  # with monotonic seconds
 
     def run(self, index: str, request: Request) -> Proposals:
-        """Return what both legs propose; check in the same request that the head still holds.
-
-        Raises IndexChangedError if the index was replaced since its head was remembered.
-        """
+        """Return what both legs propose; check in the same request that the head still holds."""
         # once: another thread may read a new head meanwhile
         head = self._heads.find(index)
         reach = self._choose_reach(index, request)
@@ -142,10 +135,7 @@ def build_searches(
 def find_crowded(
     hits_by_leg: Mapping[str, Hits], request: Request, reach: Reach
 ) -> dict[str, list[str]]:
-    """Return the documents of each leg that has fewer of them than its window.
-
-    Left out is a leg that has found all that there is.
-    """
+    """Return the documents of each leg that has fewer than its window, and has not found all."""
     matches, nearest = hits_by_leg.get("lexical", []), hits_by_leg.get("semantic", [])
     full = {}
     if request.lexical and len(matches) == reach.by_words:

@@ -1,7 +1,4 @@
-"""The next version of an index (blue-green reindexing).
-
-It is written beside the old one, compared with it, and put in its place in one step.
-"""
+"""The next version of an index: written beside the old one, and put in its place in one step."""
 
 from __future__ import annotations
 
@@ -30,11 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class NextVersion(IndexVersion):
-    """A new index for `alias`, invisible to queries until it is published.
-
-    Ingest can write into it like into the index itself. It has the options of the old index, except
-    for those given.
-    """
+    """A new index for `alias`, with the options of the old one except for those given."""
 
     keeps_old = True
 
@@ -96,14 +89,11 @@ class NextVersion(IndexVersion):
             aliases.delete_index(self._server, self.old.name)
 
     def discard(self) -> None:
-        """Delete the new index, unless it was published after all.
-
-        If that fails it is only logged: the error that led here matters more.
-        """
+        """Delete the new index, unless it was published after all; a failure is only logged."""
         try:
             if self.new.name not in aliases.resolve_alias(self._server, self.new.alias):
                 aliases.delete_index(self._server, self.new.name)
-        except ServerError as error:
+        except ServerError as error:  # the error that led here matters more
             _log.warning(
                 "the unfinished version %s could not be removed, delete it: %s",
                 self.new.name,

@@ -1,7 +1,4 @@
-"""Builds request bodies: both legs, the searches that complete them, and the filters.
-
-Whatever a user gives is a value in them, never syntax.
-"""
+"""Builds request bodies, in which whatever a user gives is a value, never syntax."""
 
 from __future__ import annotations
 
@@ -37,9 +34,7 @@ MAX_EXACT_INTEGER = 2**53
 """From here on doubles cannot represent every integer; the sub-field ``long`` can."""
 
 MAX_VALUE_UNITS = 8191
-"""The longest metadata value, in UTF-16 units, that a server can find (`ignore_above` in the
-mappings). A longer value is stored, but not indexed.
-"""
+"""The longest metadata value, in UTF-16 units, that is indexed: `ignore_above` in the mappings."""
 
 KEYS: dict[str, Any] = {
     "_source": False,
@@ -50,8 +45,7 @@ KEYS: dict[str, Any] = {
 }
 """Returns the key of a passage, from columns.
 
-A hit's ``_id`` is a stored field: to read it the server unpacks a block of its neighbours too, and
-for 500 hits that took as long as the search (OpenSearch 3.5.0).
+To read the ``_id`` of 500 hits, a stored field, took as long as the search (OpenSearch 3.5.0).
 """
 
 CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "tokens"]}
@@ -152,8 +146,7 @@ def highlights_body(request: Request, keys: Sequence[str]) -> dict[str, Any]:
 def facets_body(request: Request, fields: Sequence[str]) -> dict[str, Any]:
     """Return the search that counts documents by the values of each field.
 
-    Counts are exact up to some thousand documents a value, then within a few percent (a server's
-    ``cardinality``). Integers from `MAX_EXACT_INTEGER` on are counted as the nearest doubles.
+    Counts are exact up to some thousand documents a value, then within a few percent.
     """
     documents = {
         "documents": {"cardinality": {"field": "document_id", "precision_threshold": 3000}}
@@ -171,10 +164,7 @@ def _ids_query(keys: Sequence[str]) -> dict[str, Any]:
 
 
 def _request_filters(request: Request, documents_before: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a filter for each condition, for the speakers, and against `documents_before`.
-
-    Raises UsageError if a value is too long for the server to find.
-    """
+    """Return a filter for each condition, for the speakers, and against `documents_before`."""
     filters = [_condition_filter(condition) for condition in request.conditions]
     if request.speakers:
         filters.append({"terms": {"speakers": list(request.speakers)}})

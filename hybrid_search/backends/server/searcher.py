@@ -3,47 +3,47 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.server import aliases, answers
+from hybrid_search.backends.server.reach import BATCH_PASSAGES
+from hybrid_search.backends.server.request_bodies import split_batches
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.transport.errors import reason
 from hybrid_search.backends.server.transport.shape import ShapeError
+from hybrid_search.backends.types import Key
 from hybrid_search.errors import ServerError, UsageError
 
 LIMITS = ("maxClauseCount", "max_terms_count")
-"""Names in the errors for too many words in a phrase (OpenSearch takes 1,024) and too many values
-in a filter (65,536).
-"""
+"""Names in the errors for more than 1,024 words in a phrase, or 65,536 values in a filter."""
 
 Hits = list[dict[str, Any]]
 
 
 class Searcher:
-    """Sends searches to one server.
-
-    All of them go to the same copies of the shards: replicas that differ in deleted passages differ
-    in scores.
-    """
+    """Sends searches to one server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        # to the same copies of shards: replicas that differ in deleted passages differ in scores
         self._params = {"preference": secrets.token_hex(8), **aliases.COMPLETE_RESULTS}
 
     def search(self, index: str, body: Mapping[str, Any]) -> answers.Answer:
         """Return the answer to one search of `index`.
 
-        Raises IndexMissingError if there is no such index, and UsageError if the phrase or a filter
-        has too many words or values for the server.
+        UsageError is raised if the phrase or a filter has too many words or values for the server.
         """
         with self._translate_errors(index):
             return aliases.search(self._server, check_index_name(index), body, self._params)
 
-    def search_batches(self, index: str, bodies: Iterable[Mapping[str, Any]]) -> Hits:
-        """Return the hits of several searches of `index`, one request after the other."""
+    def search_batches(
+        self, index: str, keys: Sequence[Key], build_body: Callable[[list[Key]], Mapping[str, Any]]
+    ) -> Hits:
+        """Return the hits of the searches for passages, a request for each batch of `keys`."""
+        bodies = map(build_body, split_batches(keys, BATCH_PASSAGES))
         return [hit for body in bodies for hit in self.search(index, body)["hits"]["hits"]]
 
     def search_together(

@@ -20,11 +20,7 @@ _HOST = re.compile(r"[A-Za-z0-9._:-]+")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The place of a server.
-
-    `options` are those for indexes that are created through this URL. ``str`` leaves them out and
-    is safe to show.
-    """
+    """The place of a server; ``str``, safe to show, is without `options` of indexes to create."""
 
     engine: str | None
     scheme: str

@@ -25,11 +25,7 @@ from hybrid_search.errors import UsageError
 from hybrid_search.observability.traffic import note_answer
 
 JSON, LINES, CBOR = "application/json", "application/x-ndjson", "application/cbor"
-"""The formats of requests and answers.
-
-500 passages with their token codes arrive in CBOR (RFC 8949) a fifth sooner than in JSON, whose
-strings have to be searched for quotes on both sides.
-"""
+"""Formats; 500 passages with codes arrive in CBOR (RFC 8949) a fifth sooner than in JSON."""
 
 POOL = 32
 """Sockets that are kept open. More threads than that open one briefly."""
@@ -40,19 +36,11 @@ READ_BYTES = 256 * 1024
 _log = logging.getLogger(__name__)
 
 _NOT_CBOR = (cbor2.CBORDecodeError, ArithmeticError, LookupError, MemoryError, TypeError)
-"""What its library raises: tagged values are made by the classes of their types, which refuse them
-in many ways.
-"""
+"""What its library raises: tagged values are made by classes that refuse them in many ways."""
 
 
 class Client:
-    """Sends single requests to one server, each once. Safe to use from several threads.
-
-    Nothing is sent before the first request.
-
-    Raises:
-        UsageError: If the CA bundle is not a file of certificates.
-    """
+    """Sends single requests to one server, each once. Safe to use from several threads."""
 
     def __init__(self, address: Address, access: Access) -> None:
         login = access.authorization()
@@ -83,9 +71,7 @@ class Client:
     def send(
         self, method: str, target: str, body: bytes | None, content_type: str, accept: str
     ) -> Any:
-        """Return the decoded answer; True or False for HEAD.
-
-        `content_type` is that of `body`, `accept` that of the answer.
+        """Return the decoded answer in the format `accept`; True or False for HEAD.
 
         Raises:
             RequestError: If the request failed.
@@ -188,12 +174,7 @@ class _Node(Connection):
         return answer.status, answer.headers, data
 
     def _read(self, answer: Any) -> bytes:
-        """Return the body of an answer, unpacked if it is compressed.
-
-        Raises:
-            RequestError: If it has more bytes than are taken, or says so, or is still coming when
-                the time of a request is over.
-        """
+        """Return the body of an answer, unpacked; raise RequestError if it is too large or late."""
         too_large = f"more than {self._most_bytes / MEGABYTE:g} MB"
         if (answer.length_remaining or 0) > self._most_bytes:
             raise RequestError(UNUSABLE, too_large)
@@ -238,10 +219,7 @@ def encode_json(body: Any) -> bytes:
 
 
 def parse_retry_after(retry_after: str | None) -> float | None:
-    """Return the seconds that a Retry-After header asks to wait, None if it is not valid.
-
-    It holds a number of seconds, or a date.
-    """
+    """Return the seconds that a Retry-After header asks to wait, None if it is not valid."""
     try:
         return float(Retry().parse_retry_after(retry_after)) if retry_after else None
     except (InvalidHeader, ValueError, OverflowError):
@@ -284,11 +262,7 @@ def _build_error(error: Exception, timeout: float) -> RequestError:
 
 
 def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield `error` and what caused it, outermost first.
-
-    The libraries wrap an exception as a cause, or among the arguments. An exception that was merely
-    being handled when they were called has nothing to do with it.
-    """
+    """Yield `error` and what caused it: libraries wrap that, or have it among the arguments."""
     while error is not None:
         yield error
         inner = [argument for argument in error.args if isinstance(argument, BaseException)]
