@@ -69,9 +69,7 @@ def open_backend(url: str, access: Access = ANONYMOUS) -> Backend:
 
 
 def open_server(url: str, access: Access = ANONYMOUS) -> Server:
-    """Return the server that `url` names, to read an index that this library did not write.
-
-    Requests wait while the server is away, for as long as `access` has patience.
+    """Return the server that `url` names, to read any index; it is waited for while it is away.
 
     Raises:
         UsageError: If `url` does not name a server.

@@ -97,11 +97,7 @@ class IndexVersion(Protocol):
         )
 
     def check(self, expected_documents: int) -> None:
-        """Compare what was written with the number of documents that were sent.
-
-        Raises:
-            IndexStoreError: If the number differs, or a document is incomplete.
-        """
+        """Raise IndexStoreError unless this version holds so many documents, which are whole."""
 
     def publish(self, *, keep: bool) -> None:
         """Replace the current version, and remove that one unless `keep` is set."""
@@ -166,11 +162,9 @@ class Backend(Protocol):
     ) -> Iterator[ScannedPassage]:
         """Yield every passage with its word codes; those of a document follow one another.
 
-        Args:
-            index: The index.
-            after: The position of a passage that an earlier scan listed; this one begins behind it.
-            written_since: The earliest time at which documents were taken up for writing, by the
-                clock of the computer that did; only servers know it.
+        A scan begins behind `after`, the position of a passage that an earlier one listed. With
+        `written_since`, which only servers know, documents were taken up for writing then or later,
+        by the clock of the computer that did.
 
         There is no snapshot: a document that is replaced meanwhile may be listed in both versions,
         and is never missed.

@@ -121,9 +121,7 @@ class CodesFile:
 
     Its range is `first` to `last`. `passages` are those that it has, ascending, `documents` are
     their documents, and `starts` and `ends` where their word codes are, in bytes, all int64.
-
-    Raises:
-        DamagedFileError: If it is not one that was written for the index with this identity.
+    DamagedFileError is raised if it is not one that was written for the index of this identity.
     """
 
     def __init__(self, path: Path, identity: str) -> None:

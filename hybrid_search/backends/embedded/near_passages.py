@@ -107,7 +107,10 @@ def propose(
             rows = [np.flatnonzero(part) for part in files.usable]
         else:
             rows = _find_by_words(pool, files, query, least, usable)
-        scores = _compare_spans(pool, files, query, rows)
+        map_files = _choose_map(pool, sum(map(len, rows)) > 2 * MOST_COMPARED)
+        scores: list[Floats] = list(
+            map_files(lambda search, own: search.score_spans(query, own), files.searches, rows)
+        )
     passages = np.concatenate(
         [search.file.passages[own] for search, own in zip(files.searches, rows, strict=True)]
     )
@@ -158,15 +161,6 @@ def _compare_words(
     map_files = _choose_map(pool, count > PARALLEL_WORDS)
     scored = list(map_files(score, files.searches, files.usable))
     return [rows for rows, _ in scored], [cosines for _, cosines in scored]
-
-
-def _compare_spans(
-    pool: ThreadPoolExecutor, files: SearchedFiles, query: RoughWordQuery, rows: Sequence[Index]
-) -> list[Floats]:
-    """Return the cosines of the best spans of some passages."""
-    map_files = _choose_map(pool, sum(map(len, rows)) > 2 * MOST_COMPARED)
-    scores = map_files(lambda search, own: search.score_spans(query, own), files.searches, rows)
-    return list(scores)
 
 
 def _choose_map(pool: ThreadPoolExecutor, in_threads: bool) -> Callable[..., Iterable[Any]]:

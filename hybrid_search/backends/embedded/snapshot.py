@@ -269,11 +269,7 @@ class Snapshots:
         self._lock = threading.Lock()
 
     def open(self, folder: Path) -> Snapshot:
-        """Return the index in `folder` as its last commit left it.
-
-        IndexMissingError is raised if it is not complete, or is deleted meanwhile, DamagedFileError
-        or DamagedIndexError if it cannot be read.
-        """
+        """Return the index in `folder` as its last commit left it."""
         with self._lock:
             lock = self._locks.setdefault(folder, threading.Lock())
         with lock:

@@ -50,10 +50,9 @@ _log = logging.getLogger(__name__)
 
 
 class ServerBackend(Backend):
-    """Indexes on one cluster. Safe to use from several threads.
+    """Indexes on one cluster, created with `options`. Safe to use from several threads.
 
-    `options` apply to indexes that are created here; a writer waits `patience` seconds for a server
-    that is away.
+    A writer waits `patience` seconds for a server that is away.
     """
 
     def __init__(self, server: Server, options: IndexOptions, patience: float = PATIENCE) -> None:

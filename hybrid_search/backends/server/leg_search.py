@@ -120,14 +120,12 @@ def build_searches(
     fields = request_bodies.choose_code_fields(request) if has_codes else request_bodies.KEYS
     searches = {}
     if reach.by_words:
-        before = documents_before.get("lexical", ())
         searches["lexical"] = request_bodies.match_body(
-            request, reach.by_words, documents_before=before, **fields
+            request, reach.by_words, documents_before=documents_before.get("lexical", ()), **fields
         )
     if reach.by_graph:
-        before = documents_before.get("semantic", ())
         searches["semantic"] = request_bodies.knn_body(
-            engine, request, reach, index, before, **fields
+            engine, request, reach, index, documents_before.get("semantic", ()), **fields
         )
     return searches
 

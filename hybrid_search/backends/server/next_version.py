@@ -21,8 +21,6 @@ from hybrid_search.text import window_policy, word_codes
 PAGE = 200
 """Passages in one page: 7 MB of word codes."""
 
-Rehash = Callable[[str, IndexSpec], str]
-
 _log = logging.getLogger(__name__)
 
 
@@ -48,7 +46,7 @@ class NextVersion(IndexVersion):
         check_spec(index, self.new.spec, spec)
         return ServerWriter(self._server, self.new, self._options, published=False)
 
-    def copy(self, rehash: Rehash, report: Callable[[int], None]) -> None:
+    def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
         """Copy every passage with its word codes; the vectors are made from these anew.
 
         Raises ModelError if the new index is for another model.
@@ -100,7 +98,7 @@ class NextVersion(IndexVersion):
                 error,
             )
 
-    def _build_actions(self, rehash: Rehash) -> Iterator[Action]:
+    def _build_actions(self, rehash: Callable[[str, IndexSpec], str]) -> Iterator[Action]:
         """Yield for each passage the action that copies it."""
         aliases.refresh(self._server, self.old.name)
         fields = {

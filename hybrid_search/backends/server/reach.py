@@ -36,9 +36,8 @@ SMALL_INDEX = 35_000
 SEARCHED_SPANS = (2500, 10_000)
 """The fewest and the most passages whose covering spans the graphs of a shard are searched for.
 
-Transcripts repeat themselves, and among near duplicates a graph search ends too early:
-`benchmarks.servers.graph` measures the recall for fewer. Servers take at most 10,000.
-Between the two one passage in so many is searched for as the `searched_share` of the engine says.
+Among near duplicates a graph search ends too early (`benchmarks.servers.graph`). Servers take at
+most 10,000. Between the two one passage in so many is searched for as `searched_share` says.
 """
 
 

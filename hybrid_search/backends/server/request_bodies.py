@@ -54,9 +54,6 @@ CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "
 BEST_OF_DOCUMENT = {"collapse": {"field": "document_id"}}
 """Returns only the best passage of each document."""
 
-TURNS = "turn_speakers"
-"""The column with the turns of a passage, which only requests for speakers read."""
-
 CONTENT_FIELDS = ["start", "text", "layout", "metadata"]
 
 
@@ -68,7 +65,7 @@ def split_batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
 
 def choose_code_fields(request: Request) -> dict[str, Any]:
     """Return `CODES`, with the turns of a passage if the request asks for speakers."""
-    turns = [TURNS] if request.speakers else []
+    turns = ["turn_speakers"] if request.speakers else []
     return {**CODES, "docvalue_fields": [*CODES["docvalue_fields"], *turns]}
 
 
@@ -146,7 +143,8 @@ def highlights_body(request: Request, keys: Sequence[str]) -> dict[str, Any]:
 def facets_body(request: Request, fields: Sequence[str]) -> dict[str, Any]:
     """Return the search that counts documents by the values of each field.
 
-    Counts are exact up to some thousand documents a value, then within a few percent.
+    Counts are exact up to some thousand documents a value, then within a few percent. Integers from
+    `MAX_EXACT_INTEGER` on are counted as the nearest doubles.
     """
     documents = {
         "documents": {"cardinality": {"field": "document_id", "precision_threshold": 3000}}

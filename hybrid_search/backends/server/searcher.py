@@ -32,10 +32,7 @@ class Searcher:
         self._params = {"preference": secrets.token_hex(8), **aliases.COMPLETE_RESULTS}
 
     def search(self, index: str, body: Mapping[str, Any]) -> answers.Answer:
-        """Return the answer to one search of `index`.
-
-        UsageError is raised if the phrase or a filter has too many words or values for the server.
-        """
+        """Return the answer to one search of `index`; one too large for it is a UsageError."""
         with self._translate_errors(index):
             return aliases.search(self._server, check_index_name(index), body, self._params)
 

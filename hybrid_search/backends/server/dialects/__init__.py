@@ -15,7 +15,6 @@ DIALECTS: dict[str, Dialect] = {
 }
 """The dialects by the names of their engines. The last one is that of a server which names none."""
 
-
 SCHEMES = (
     *(f"{engine}+{scheme}" for engine in DIALECTS for scheme in ("https", "http")),
     "https",

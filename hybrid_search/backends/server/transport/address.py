@@ -13,7 +13,6 @@ from hybrid_search.credentials import refuse_secrets
 from hybrid_search.errors import UsageError
 
 PORT = 9200
-
 _EXAMPLE = "as in opensearch+https://host:9200"
 _HOST = re.compile(r"[A-Za-z0-9._:-]+")
 

@@ -43,26 +43,19 @@ class Client:
     """Sends single requests to one server, each once. Safe to use from several threads."""
 
     def __init__(self, address: Address, access: Access) -> None:
-        login = access.authorization()
         if not access.verify:
             # one for each request; `connection.warn` has logged it once
             disable_warnings(InsecureRequestWarning)
-        host = {
-            "host": address.host,
-            "port": address.port,
-            "use_ssl": address.is_secure,
-            "url_prefix": address.prefix,
-        }
-        login_headers = {"authorization": login.reveal()} if login else {}
-        ssl_context = _create_ssl_context(access) if address.is_secure else None
+        login = access.authorization()
         self._transport = Transport(
-            [host],
+            [{"host": address.host, "port": address.port, "use_ssl": address.is_secure}],
             connection_class=_Node,
-            headers=login_headers,
+            url_prefix=address.prefix,
+            headers={"authorization": login.reveal()} if login else {},
             seconds=access.timeout,
             most_bytes=int(access.answer_megabytes * MEGABYTE),
+            ssl_context=_create_ssl_context(access) if address.is_secure else None,
             sign=sigv4.create_signer(access),
-            ssl_context=ssl_context,
             max_retries=0,
             retry_on_status=(),
             serializers={CBOR: _Cbor()},

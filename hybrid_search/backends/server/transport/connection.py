@@ -122,18 +122,11 @@ class Server:
 
         If the server is busy or unreachable the request is sent again, with growing pauses.
 
-        Args:
-            method: The method.
-            path: The path, without parameters.
-            params: The query part of the URL.
-            body: The body, sent as JSON.
-            lines: Sent as newline-delimited JSON, instead of a body.
-            binary: Asks for the answer in CBOR, which is shorter and faster to read if it is large.
-            read: Returns what is used of an answer; raises ShapeError or ServerError if it is not
-                usable. By default an answer must be a JSON object or list.
+        The `body` is sent as JSON, or `lines` of it instead. A `binary` answer comes in CBOR, which
+        is faster to read if it is large. `read` raises ShapeError or ServerError if an answer is
+        not usable; by default that must be a JSON object or list.
 
-        Raises ServerError if it failed, with the HTTP status, and AccessError if the server answers
-        with 401 or 403.
+        Raises ServerError if it failed, with the HTTP status, and AccessError for 401 and 403.
         """
         if self._address.engine is None and path != "/":  # a server is asked who it is by "/"
             self._identify()
@@ -156,11 +149,7 @@ class Server:
         return retry.attempt(send_once, self._policy)
 
     def bulk(self, actions: Iterable[Action]) -> Iterator[Outcome]:
-        """Yield the outcome of each action, which is sent once, in requests of bounded size.
-
-        Failures that may pass are outcomes. AccessError is raised if the login is refused, because
-        then nothing that follows would be accepted.
-        """
+        """Yield the outcome of each action, sent once; a refused login raises AccessError."""
         for chunk in split_actions(actions):
             yield from self._send_chunk(chunk)
 

@@ -57,11 +57,10 @@ class OutageLog:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and for how long a request is tried.
+    """How often a request is tried (None: without a limit), and for how many seconds in `total`.
 
-    `tries` limits the tries (None: only the time is limited), `total` the seconds in which the
-    server accepts nothing. `first` and `longest` are the upper limits, in seconds, of the first
-    pause and of any pause. A writer that waits for its server has an `outage` to log that.
+    `first` and `longest` are the upper limits, in seconds, of the first pause and of any pause. A
+    writer that waits for its server has an `outage` to log that.
     """
 
     tries: int | None = 6
