@@ -163,8 +163,8 @@ class Backend(Protocol):
         """Yield every passage with its word codes; those of a document follow one another.
 
         A scan begins behind `after`, the position of a passage that an earlier one listed. With
-        `written_since`, which only servers know, documents were taken up for writing then or later,
-        by the clock of the computer that did.
+        `written_since`, for servers only, it lists the documents that were taken up for writing
+        then or later, by the clock of the computer that did.
 
         There is no snapshot: a document that is replaced meanwhile may be listed in both versions,
         and is never missed.

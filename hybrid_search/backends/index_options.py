@@ -18,7 +18,7 @@ BOUNDS = {
     "shards": (1, 1024),
     "replicas": (0, 100),
 }
-"""Smallest and largest value that every server accepts, OpenSearch, Lucene and Elasticsearch."""
+"""Smallest and largest value that every server of either engine accepts."""
 
 
 @dataclass(frozen=True, slots=True)

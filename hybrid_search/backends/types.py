@@ -83,7 +83,7 @@ Head = tuple[IndexSpec, Mapping[str, str]]
 
 
 def check_spec(index: str, index_spec: IndexSpec, requested_spec: IndexSpec) -> None:
-    """Raise ModelError if vectors made for one spec do not go with an index: all but precision."""
+    """Raise ModelError if vectors of one spec cannot go with an index; the precision may differ."""
     for name in ("schema", "fingerprint", "dimension", "context", "policy", "codebook", "codes"):
         index_value, requested_value = getattr(index_spec, name), getattr(requested_spec, name)
         if index_value != requested_value:

@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterable
 
 
 def choose_window(documents: Iterable[Hashable], window: int) -> list[int]:
-    """Return the positions of the passages within the window of a leg; `documents` are theirs.
+    """Return the positions of the passages within the window of a leg.
 
-    They are the best `window` passages, which come first, and the best passage of each further
-    document until there are `window` documents.
+    They are the best `window` passages, and the best passage of each further document until there
+    are `window` documents; `documents` are those of the passages, the best passage first.
     """
     in_order = list(documents)
     from_last = range(len(in_order) - 1, -1, -1)

@@ -75,8 +75,8 @@ def _count_alive(path: Path, alive: Numbers) -> int:
 def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
-    except PermissionError:
-        _log.debug("%s is still open somewhere: a later sweep removes it", path)
+    except PermissionError:  # another process maps it: a later sweep removes it
+        _log.debug("%s is still open somewhere", path)
 
 
 def compact(folder: Path, alive: Numbers, identity: str) -> None:

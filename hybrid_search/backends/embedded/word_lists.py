@@ -43,7 +43,7 @@ ten best passages so, of .98 with 0.5, of .95 with 0.2, and of .89 by the centro
 class WordLists:
     """Where the words of a file begin: `places`, list by list, ascending in each.
 
-    The key of a list, which ascend, is `LEVELS` times the centroid, and the level. `counts` are the
+    The `keys` of the lists ascend: `LEVELS` times the centroid, and the level. `counts` are their
     numbers of words, and `starts` is where each list begins among `places`.
     """
 

@@ -56,7 +56,6 @@ OUR_MAPPINGS = Shape[Answer](
 UUIDS = Shape[Answer](Named[str, make_object(settings=dict[str, Any])])
 """Every version of an index; none before the first."""
 ALIASES = Shape[Answer](Named[str, make_object(aliases=dict[str, Any])])
-"""The aliases of each index."""
 ACKNOWLEDGED = Shape[Answer](make_object(acknowledged=bool))
 """An index or alias was made, changed or removed."""
 META = Shape[Answer](make_object(hybrid_search=dict[str, Any], options=NotRequired[dict[str, Any]]))

@@ -29,7 +29,7 @@ BATCH_IDS = 1000
 PAGE_HITS = 10_000
 """The largest number of hits of one search that servers allow by default."""
 MAX_UNREFRESHED = 10_000
-"""The most documents written before a refresh, by which their next versions find them."""
+"""The most documents written before a refresh, which shows them to their next versions."""
 
 NOTES_SECONDS = 10.0
 """Seconds for which notes on rejected documents are tried before they are given up."""
@@ -369,7 +369,7 @@ class FieldTypes:
         self._users |= dict.fromkeys(new, document.id)
 
     def _find_user(self, name: str, _: str) -> str | None:
-        """Return the id of a document that has the field, None without one; ask for it once."""
+        """Return the id of a document that has the field, if any; the server is asked once."""
         if name not in self._users:
             query = {"exists": {"field": f"metadata.{name}"}}
             body = {"size": 1, "query": query, **request_bodies.KEYS}

@@ -57,10 +57,11 @@ class OutageLog:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a request is tried (None: without a limit), and for how many seconds in `total`.
+    """How often a request is tried, and for how long.
 
-    `first` and `longest` are the upper limits, in seconds, of the first pause and of any pause. A
-    writer that waits for its server has an `outage` to log that.
+    `tries` limits the tries (None: only the time is limited), `total` the seconds in which the
+    server accepts nothing. `first` and `longest` are the upper limits, in seconds, of the first
+    pause and of any pause. A writer that waits for its server has an `outage` to log that.
     """
 
     tries: int | None = 6
@@ -71,7 +72,7 @@ class RetryPolicy:
 
     def draw_pause(self, number: int) -> float:
         """Return the seconds before a further try, whose `number` counts from 0."""
-        # up to a random number of seconds: many clients should not come back at once
+        # at random, so that many clients do not come back at once
         limit = min(self.longest, self.first * 2.0 ** min(number, 60))
         return random.uniform(0, limit)  # noqa: S311 # jitter, no secret
 
