@@ -62,7 +62,6 @@ META = Shape[Answer](make_object(hybrid_search=dict[str, Any], options=NotRequir
 """What the mapping of an index of this project has in its ``_meta``."""
 SPEC = Shape[IndexSpec](IndexSpec)
 SETTINGS = Shape[Answer](Some[Named[str, _Settings], Field(min_length=1)])
-"""The settings of each index behind a name."""
 _Bytes = make_object(store=make_object(size_in_bytes=NonNegativeInt))
 STORED = Shape[Answer](make_object(_all=make_object(primaries=_Bytes)))
 """How many bytes an index takes, without replicas."""

@@ -47,6 +47,7 @@ class Client:
             # one for each request; `connection.warn` has logged it once
             disable_warnings(InsecureRequestWarning)
         login = access.authorization()
+        ssl_context = _create_ssl_context(access) if address.is_secure else None
         self._transport = Transport(
             [{"host": address.host, "port": address.port, "use_ssl": address.is_secure}],
             connection_class=_Node,
@@ -54,7 +55,7 @@ class Client:
             headers={"authorization": login.reveal()} if login else {},
             seconds=access.timeout,
             most_bytes=int(access.answer_megabytes * MEGABYTE),
-            ssl_context=_create_ssl_context(access) if address.is_secure else None,
+            ssl_context=ssl_context,
             sign=sigv4.create_signer(access),
             max_retries=0,
             retry_on_status=(),
