@@ -1,7 +1,4 @@
-"""The head of an index: its spec, its identity, and which version of its files is the current one.
-
-It is one small file, replaced as a whole. Nothing else says where an index lies.
-"""
+"""The head of an index: a small file with its spec, its identity, and the version of its files."""
 
 from __future__ import annotations
 
@@ -33,13 +30,9 @@ MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What an index is.
+    """What an index is, whose files are in the folder of a `version` and have a `format`.
 
-    Attributes:
-        spec: The model and settings that it was made for.
-        version: Which of its folders has its files.
-        identity: What tells it from others of its name, in hexadecimal digits.
-        format: Version of these files.
+    Its `identity`, in hexadecimal digits, tells it from others of its name.
     """
 
     spec: IndexSpec
