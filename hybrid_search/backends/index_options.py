@@ -18,7 +18,11 @@ BOUNDS = {
     "shards": (1, 1024),
     "replicas": (0, 100),
 }
-"""Smallest and largest value that every server of either engine accepts."""
+"""Smallest and largest value that every server accepts.
+
+The bounds of `m` are OpenSearch's, those of `ef_construction` are Lucene's, and the most numbers of
+a vector are Elasticsearch's.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,10 +107,16 @@ def _name_settings(index_spec: IndexSpec, difference: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """The spec of an index, its metadata fields (dotted name -> type), and how much is in it.
+    """The spec of an index, its metadata fields, and how much is in it.
 
-    `spans` are covering windows, and `bytes` what it takes on disk, on a server without replicas.
-    When it was last written is in UTC. What nobody tells is None.
+    Attributes:
+        spec: The model and settings that it was made for.
+        fields: The type of each metadata field, by its dotted name.
+        documents: How many documents it has.
+        passages: How many passages they have.
+        spans: How many covering windows these have.
+        bytes: Its size on disk, on a server without replicas; None if unknown.
+        written_at: When it was last written, in UTC; None if unknown.
     """
 
     spec: IndexSpec
@@ -181,10 +187,12 @@ class StoredPassage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundPassages:
-    """The passages that a store finds for a request, and how the span leg was searched, in words.
+    """The passages that a store finds for a request.
 
-    They are those of the BM25 leg, best first, then further ones of the span leg, best first, and
-    those whose codes are damaged. Each is there once, with what both legs score.
+    Attributes:
+        passages: Those of the BM25 leg, best first, then further ones of the span leg, best first,
+            and those whose codes are damaged. Each is there once, with what both legs score.
+        method: How the span leg was searched, for the plan of a result.
     """
 
     passages: Sequence[StoredPassage]

@@ -19,7 +19,7 @@ import pytest
 
 from hybrid_search import config, connect, encoder
 from hybrid_search.backends.memory import MemoryBackend
-from hybrid_search.client.encoders import ExecutorCache
+from hybrid_search.client.encoders import ClientEncoders
 from hybrid_search.cluster import actors
 from hybrid_search.cluster.actors import AHEAD, RETRIES
 from hybrid_search.encoder import SHIPPED, Encoder
@@ -288,7 +288,7 @@ def test_the_workers_of_one_ingest_go_on_with_the_next(
 
 
 def test_workers_stay_until_others_are_wanted_or_they_fail(real_encoder: Encoder) -> None:
-    executor_cache, seen = ExecutorCache(), list[str]()
+    encoders, seen = ClientEncoders(config.settings("memory:")), list[str]()
 
     @contextmanager
     def begin(name: str) -> Iterator[Executor]:
@@ -297,13 +297,13 @@ def test_workers_stay_until_others_are_wanted_or_they_fail(real_encoder: Encoder
         seen.append(f"end {name}")
 
     for name in ("one", "one", "two"):
-        with executor_cache.acquire(begin, name):
+        with encoders.keep_executor(begin, name):
             seen.append("used")
     assert seen == ["begin one", "used", "used", "end one", "begin two", "used"]
-    with pytest.raises(WorkerError, match="gone"), executor_cache.acquire(begin, "two"):
+    with pytest.raises(WorkerError, match="gone"), encoders.keep_executor(begin, "two"):
         raise WorkerError("gone")
-    with executor_cache.acquire(begin, "two"):
-        executor_cache.close()
+    with encoders.keep_executor(begin, "two"):
+        encoders.close()
     assert seen[6:] == ["end two", "begin two", "end two"]
 
 

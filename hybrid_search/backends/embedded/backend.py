@@ -99,7 +99,10 @@ class EmbeddedBackend(Backend):
     def create_next_version(
         self, index: str, spec: IndexSpec, options: Mapping[str, str]
     ) -> NextVersion:
-        """Return a new version of `index`, which must not be written by anybody else."""
+        """Return a new version of `index`, to be filled and published in its place.
+
+        Raises IndexMissingError if the index does not exist, IndexBusyError if it is being written.
+        """
         refuse_options(options)
         path = self._find(index)
         with translate_errors(path):

@@ -29,7 +29,11 @@ def describe_damage(path: Path, why: str) -> str:
 
 @contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Raise errors of files, of tantivy and of the system about the index at `path` as ours."""
+    """Raise errors of files, of tantivy and of the system about the index at `path` as ours.
+
+    They become an IndexStoreError if the disk is full or fails, or a file is not accessible, an
+    IndexBusyError if another process writes the index, and else a DamagedIndexError.
+    """
     try:
         yield
     except BaseException as error:

@@ -30,9 +30,13 @@ MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What an index is, whose files are in the folder of a `version` and have a `format`.
+    """The model and settings of an index, and where its files are.
 
-    Its `identity`, in hexadecimal digits, tells it from others of its name.
+    Attributes:
+        spec: The model and settings that it was made for.
+        version: Which of its folders has its files.
+        identity: Tells it from others of its name, in hexadecimal digits.
+        format: Version of these files.
     """
 
     spec: IndexSpec
