@@ -54,6 +54,10 @@ def test_a_bm25_score_saturates() -> None:
     assert mapped.tolist() == pytest.approx([0.0, 0.5, 0.75])
 
 
+def test_a_phrase_without_a_term_is_mapped_as_one_with_one() -> None:
+    assert Calibration(saturation=2.0).bm25(np.array([2.0]), terms=0).tolist() == [0.5]
+
+
 @settings(deadline=None, max_examples=100)
 @given(CALIBRATIONS, COSINES, SCORES, st.integers(min_value=0, max_value=30))
 def test_both_maps_rise_and_stay_between_0_and_1(
