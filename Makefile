@@ -185,7 +185,7 @@ meaning: $(VENV)/.dev $(WEIGHTS)/base/encoder.json $(WEIGHTS)/bge/encoder.json $
 	@touch $@
 
 discovery: .venv-discovery/.done
-	test -e .benchmarks/calls_sgd.index || .venv-discovery/bin/python -m hybrid_search ingest ../shared/data/calls_sgd/calls.jsonl.gz --index calls_sgd --url embedded:.benchmarks
+	.venv-discovery/bin/python -m hybrid_search ingest ../shared/data/calls_sgd/calls.jsonl.gz --index calls_sgd --url embedded:.benchmarks
 	.venv-discovery/bin/python -m benchmarks.quality.discover --url embedded:.benchmarks --index calls_sgd
 	.venv-discovery/bin/python -m benchmarks.tables
 

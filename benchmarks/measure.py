@@ -20,6 +20,7 @@ from hybrid_search.encoder import SHIPPED, model_folder
 
 ROOT = results.ROOT.parent
 STAMPS = ROOT / ".benchmarks" / "measure"
+SGD_CALLS = results.DATA / "calls_sgd" / "calls.jsonl.gz"
 
 Command = Sequence[str]
 
@@ -35,15 +36,16 @@ _CALLS_SGD = ("--url", "embedded:.benchmarks", "--index", "calls_sgd")
 STEPS: Mapping[str, Sequence[Command]] = {
     "codebook": [_python("export.codebook", "--model", str(SHIPPED))],
     "prior": [_python("export.boundaries", "--model", str(SHIPPED))],
+    "old indexes": [("sh", "-c", "rm -rf .benchmarks/*.index")],  # of the weights before
     "calibration": [_python("benchmarks.quality.calibrate")],
     "probabilities": [_python("benchmarks.quality.mentions", "--fit")],
     "sample": [_python("pytest", "-q", _SAMPLE, "-k", "first_hits_are_right")],
     "quality": [
-        ("sh", "-c", "rm -rf .benchmarks/*.index"),  # of the weights before
         _python("benchmarks.quality", "--all"),
         _python("benchmarks.quality.codes"),
     ],
     "mining": [
+        _python("hybrid_search", "ingest", str(SGD_CALLS), *_CALLS_SGD),  # what is not there yet
         _python("benchmarks.quality.mining", *_CALLS_SGD),
         _python("benchmarks.quality.mining", *_CALLS_SGD, "--feedback", "10"),
         _python("benchmarks.quality.missed", *_CALLS_SGD),

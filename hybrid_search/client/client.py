@@ -456,7 +456,8 @@ class Client:
         """
         from hybrid_search.topics.topic_distances import measure_distances
 
-        return measure_distances(self.encoder, Topics.load(topics))
+        valid_topics = Topics.load(topics)
+        return measure_distances(self.encoder, valid_topics)
 
     def queue_judging(
         self,

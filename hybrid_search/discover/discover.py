@@ -58,8 +58,9 @@ class ClauseStore:
     documents with a number in the upper half are dropped, and ignored from then on. The sample does
     not depend on the order of the scan: it is the largest that fits.
 
-    `documents` has 1 for each document, and `covered` and `small_talk` count what was left out of
-    it: all by document, as the sample may shrink later.
+    `documents` has 1 for each document that was looked at; `covered` and `small_talk` have how many
+    of its clauses are mentions of a topic, or small talk. Documents that the sample has dropped
+    since stay in all three: `count_sampled` leaves them out.
     """
 
     seed: int

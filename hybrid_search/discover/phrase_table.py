@@ -48,7 +48,10 @@ PhrasePlace = tuple[str, NDArray[np.floating], Occurrence | None]
 
 
 def build_table(rows: Iterable[PhrasePlace]) -> PhraseTable:
-    """Return the phrases of some places, in the order in which they came first."""
+    """Return the phrases of some places, in the order in which they came first.
+
+    The same words are one phrase, whatever their case and punctuation.
+    """
     numbers: dict[str, int] = {}
     document_numbers: dict[str, int] = {}
     texts: list[str] = []

@@ -55,7 +55,7 @@ def find_similar_phrases(
     for block, spans in score_blocks(read_blocks(backend.scan_codes(index)), choose):
         damaged += spans.damaged
         for row, place in reader.read(block.passages, spans):
-            if place.cosine < dropped_cosine:
+            if place.cosine <= dropped_cosine:
                 continue
             vector = spans.vectors[row]
             wording = wordings.setdefault(normalize(place.text), _Wording(place, vector))
@@ -69,8 +69,8 @@ def find_similar_phrases(
     warn_of_damage(damaged + len(reader.damaged), index)
     if dropped_cosine > -math.inf:
         _log.warning(
-            "more than %d wordings are near enough, so those with a cosine under %.3f were left "
-            "out: ask for a larger min_cosine",
+            "more than %d wordings are near enough, so those with a cosine of at most %.3f were "
+            "left out: ask for a larger min_cosine",
             MOST_WORDINGS,
             dropped_cosine,
         )

@@ -19,7 +19,7 @@ _Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE)]
 
 @with_config(ConfigDict(extra="forbid"))
 class JudgmentBody(TypedDict):
-    """An answer to whether a span is meant by a phrase."""
+    """An answer to whether a span is what a phrase means."""
 
     phrase: _Phrase
     id: Annotated[str, Field(min_length=1)]

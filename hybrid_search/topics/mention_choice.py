@@ -21,8 +21,8 @@ def choose_mentions(candidates: Candidates, matrix: TopicMatrix) -> tuple[Candid
 
     A clause whose best span is nearest to a phrase under `not` has no mention.
 
-    `candidates` are all of some whole documents. The second has the spans that would be mentions
-    with lower thresholds.
+    `candidates` are all of some whole documents. Two are returned: the mentions, and the spans that
+    would be mentions with lower thresholds.
     """
     best = candidates.select(choose_rows(candidates))
     meant = best.select(matrix.is_meant[best.phrases])

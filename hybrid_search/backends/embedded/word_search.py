@@ -18,7 +18,10 @@ from hybrid_search.text.types import Floats
 from hybrid_search.text.word_vectors import NORM_STEPS, RoughWordQuery
 
 LENGTHS = (2, 3, 5, 8)
-"""The words of the spans that are compared, beside each word: others have one nearly as good."""
+"""Lengths in words of the spans that are compared, beside each word.
+
+A passage whose best span has another length has one of these that is nearly as good.
+"""
 
 WORDS_TOGETHER = 1 << 15
 """Words that are read at once: 3 MB of codes, which fit into the cache."""
