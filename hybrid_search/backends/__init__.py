@@ -69,7 +69,9 @@ def open_backend(url: str, access: Access = ANONYMOUS) -> Backend:
 
 
 def open_server(url: str, access: Access = ANONYMOUS) -> Server:
-    """Return the server that `url` names, to read any index; it is waited for while it is away.
+    """Return the server that `url` names, to read any index.
+
+    Requests wait while it is away, for as long as `access` has patience.
 
     Raises:
         UsageError: If `url` does not name a server.

@@ -92,8 +92,8 @@ class IndexVersion(Protocol):
         """
         del rehash, report
         raise UsageError(
-            "an embedded index has nothing that a copy would change: name the files of all "
-            "documents, which are ingested into the new version"
+            "this index has nothing that a copy would change: name the files of all documents, "
+            "which are ingested into the new version"
         )
 
     def check(self, expected_documents: int) -> None:

@@ -29,6 +29,8 @@ a vector are Elasticsearch's.
 class IndexOptions:
     """Options of an index on a server, used when it is created; later it tells them itself.
 
+    UsageError is raised if a value is not allowed.
+
     Attributes:
         analyzer: Cuts the text into terms; must be one that the server has.
         knn_engine: Library of the vector index; only OpenSearch has faiss.
@@ -66,11 +68,7 @@ class IndexOptions:
 
     @classmethod
     def parse(cls, parameters: Mapping[str, str]) -> Self:
-        """Return the options that the query part of a URL gives.
-
-        Raises:
-            UsageError: If a name is unknown or a value is not allowed.
-        """
+        """Return the options in the query part of a URL; raise UsageError if one is not allowed."""
         option_names = [field.name for field in fields(cls)]
         unknown = sorted(set(parameters) - set(option_names))
         if unknown:

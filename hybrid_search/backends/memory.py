@@ -125,7 +125,6 @@ class MemoryWriter(Writer):
         return None
 
     def _find_user(self, but: str, name: str, kind: str) -> str | None:
-        """Return the id of another document that has a value of a field."""
         documents = self._index.documents.items()
         others = (passages[0].entry.document for id_, passages in documents if id_ != but)
         return find_field_user(others, name, kind)
@@ -341,7 +340,6 @@ def round_length(length: int) -> int:
 
 
 def _cut(ranked: Sequence[_Key], window: int) -> list[_Key]:
-    """Return the passages within the window of a leg."""
     return [ranked[position] for position in choose_window((key[0] for key in ranked), window)]
 
 

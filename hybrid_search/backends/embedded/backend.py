@@ -235,7 +235,6 @@ class EmbeddedBackend(Backend):
             yield self._snapshots.open(path)
 
     def _find(self, index: str) -> Path:
-        """Return the folder of an index that exists."""
         path = self._path(index)
         with translate_errors(path):
             exists = (path / head.NAME).exists()
@@ -259,8 +258,7 @@ def _find_by_spans(
 ) -> tuple[BestPassages, str]:
     """Return the passages of the span leg, and how they were found, in words.
 
-    The passages of the BM25 leg are scored with the nearest, since a query needs their cosines
-    anyway.
+    The passages of the BM25 leg are scored with the nearest, since a query needs their cosines.
     """
     allowed = snapshot.find_allowed(request)
     if allowed is not None and len(allowed) <= EXACT_PASSAGES:
@@ -269,7 +267,7 @@ def _find_by_spans(
     if allowed is None and len(snapshot) <= max(near_passages.MOST_CANDIDATES, request.window):
         return exact_scores.score(snapshot, request, snapshot.documents.passages, by_words), "exact"
     best = exact_scores.score_nearest(snapshot, request, allowed, by_words)
-    best = replace(best, damaged=[*best.damaged, *sorted(snapshot.lost)])
+    best = replace(best, damaged=[*best.damaged, *snapshot.lost])
     return best, f"nearest words in {len(snapshot.files)} files"
 
 

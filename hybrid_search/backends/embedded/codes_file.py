@@ -1,7 +1,8 @@
 """A file of codes: the word codes of the passages of some commits, and lists of their words.
 
-Its name tells the range of passages that it is for, `FIRST-LAST.codes`. The word codes of each
-passage have a checksum, compared when they are read; arrays and lists have theirs (`sealed_file`).
+Its name tells the range of passages that it is for, `FIRST-LAST.codes`. The word codes of a passage
+have a checksum, compared when they are read as a whole, not by `word_search`; the arrays and lists
+have theirs, compared when the file is opened (`sealed_file`).
 """
 
 from __future__ import annotations
@@ -49,7 +50,6 @@ class CodesBuilder:
     _file: SealedFileWriter | None = None
 
     def __len__(self) -> int:
-        """Return the number of passages."""
         return len(self.passages)
 
     def add(self, passage: int, document: int, document_id: str, data: bytes) -> None:
@@ -79,7 +79,10 @@ class CodesBuilder:
         self.ids = {document: name for document, name in self.ids.items() if document in kept}
 
     def seal(self, folder: Path, first: int, last: int) -> Path:
-        """Return the file, whole and named by its range, in `folder`; if that fails it is gone."""
+        """Return the path of the file in `folder`: its arrays are written, and its range names it.
+
+        If that fails, the file is removed.
+        """
         try:
             return self._seal(folder, first, last)
         except BaseException:
@@ -148,7 +151,6 @@ class CodesFile:
             return None
 
     def __len__(self) -> int:
-        """Return the number of passages."""
         return len(self.passages)
 
     @property

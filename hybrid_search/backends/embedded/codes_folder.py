@@ -1,8 +1,8 @@
 """The files of codes of an index: found by the ranges in their names, merged, and swept up.
 
-A passage belongs to the file whose range it is in. Files overlap where a writer was killed between
-a merge and the removal of what it merged: the widest range counts. No commit names a file of which
-no passage is in the records.
+No list says which files there are. A passage belongs to the file whose range it is in. Files
+overlap where a writer was killed between a merge and the removal of what it merged: the widest
+range counts. No commit names a file of which no passage is in the records.
 """
 
 from __future__ import annotations

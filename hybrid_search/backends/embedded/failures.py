@@ -49,6 +49,7 @@ def _translate(path: Path, error: BaseException) -> HybridSearchError | None:
         return DamagedIndexError(describe_damage(path, str(error)))
     if type(error).__name__ == "PanicException":  # of tantivy; it is no Exception
         return DamagedIndexError(describe_damage(path, "it cannot be read"))
+    # tantivy raises ValueError with words
     if isinstance(error, HybridSearchError) or not isinstance(error, OSError | ValueError):
         return None
     number, words = getattr(error, "errno", None), str(error)
@@ -71,7 +72,6 @@ def _translate(path: Path, error: BaseException) -> HybridSearchError | None:
 
 
 def _translate_words(path: Path, words: str) -> HybridSearchError:
-    """Return our error for an error of tantivy."""
     if "LockBusy" in words:
         return IndexBusyError(
             f"index {path.stem!r} is being written by another process: "

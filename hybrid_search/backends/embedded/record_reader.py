@@ -66,7 +66,6 @@ class RecordReader:
         self.stamp: int = data["opstamp"]
 
     def __len__(self) -> int:
-        """Return the number of passages."""
         return self.searcher.num_docs
 
     def list_fields(self) -> dict[str, str]:
@@ -146,7 +145,7 @@ class RecordReader:
     ) -> dict[int, float]:
         """Return the BM25 scores of the passages that contain a word of a phrase, best first.
 
-        Equal scores are in the order of the numbers: if more have the last one than `limit` has
+        Equal scores are in the order of the numbers. If more have the last score than `limit` has
         room for, none of them is returned. `within` is what a passage must be besides.
         """
         query = self.match_phrase(phrase)

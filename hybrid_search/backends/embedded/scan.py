@@ -43,7 +43,10 @@ def read_page(snapshot: Snapshot, after: int, index: str) -> list[ScannedPassage
 
 
 def iterate_passages(snapshot: Snapshot, *, full: bool) -> Iterator[ListedPassage]:
-    """Yield all passages; with `full` the damage that word codes show of themselves is a fault."""
+    """Yield all passages with their faults.
+
+    With `full` also the damage that word codes with the right checksum show of themselves.
+    """
     passages = snapshot.documents.passages.tolist()
     for start in range(0, len(passages), PAGE_PASSAGES):
         page = passages[start : start + PAGE_PASSAGES]

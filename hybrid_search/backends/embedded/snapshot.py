@@ -72,7 +72,6 @@ class Snapshot:
         self._filters: dict[tuple[object, ...], Numbers] = {}
 
     def __len__(self) -> int:
-        """Return the number of passages."""
         return len(self.documents.passages)
 
     def _list_passages(self, earlier: Snapshot | None) -> PassageDocuments:
@@ -112,11 +111,11 @@ class Snapshot:
         return searches
 
     @cached_property
-    def lost(self) -> frozenset[int]:
-        """The passages of which no file has codes."""
+    def lost(self) -> dict[int, None]:
+        """The passages of which no file has codes, ascending."""
         kept = [file.passages for file in self.files]
         lost = np.setdiff1d(self.documents.passages, np.concatenate([_NONE, *kept]))
-        return frozenset(lost.tolist())
+        return dict.fromkeys(lost.tolist())
 
     @cached_property
     def fields(self) -> dict[str, str]:
@@ -128,6 +127,7 @@ class Snapshot:
         """Return the document id and the ordinal of those of `passages` that are here.
 
         The passages of a document have numbers in a row, and the first is the document's.
+        Its id is in the file of codes, so no record is read.
         """
         places: dict[int, tuple[str, int]] = {}
         files = self._find_files_of(passages)
@@ -142,7 +142,6 @@ class Snapshot:
         return places
 
     def _find_files_of(self, passages: Sequence[int]) -> list[CodesFile | None]:
-        """Return for each passage the file whose range it is in."""
         lasts = [file.last for file in self.files]
         rows = np.searchsorted(np.array(lasts, np.int64), np.array(passages, np.int64)).tolist()
         return [self.files[row] if row < len(lasts) else None for row in rows]
@@ -269,7 +268,11 @@ class Snapshots:
         self._lock = threading.Lock()
 
     def open(self, folder: Path) -> Snapshot:
-        """Return the index in `folder` as its last commit left it."""
+        """Return the index in `folder` as its last commit left it.
+
+        Raises IndexMissingError if it is not complete, or is deleted meanwhile; DamagedFileError or
+        DamagedIndexError if it cannot be read.
+        """
         with self._lock:
             lock = self._locks.setdefault(folder, threading.Lock())
         with lock:
@@ -303,6 +306,5 @@ class Snapshots:
 
 
 def _find_state(folder: Path, current: Head) -> _IndexState:
-    """Return what changes with each commit of an index that has this head."""
     paths = (folder / head.NAME, current.version_folder(folder) / RECORDS / META)
     return tuple(identify_file(path) if path.exists() else () for path in paths)

@@ -95,7 +95,10 @@ class EmbeddedWriter(Writer):
         return hashes
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Write passages; a commit comes only between documents, so nobody sees half of one."""
+        """Return the documents whose metadata does not fit the index's fields; write all others.
+
+        A commit comes only between documents, so nobody sees half of one.
+        """
         with translate_errors(self._index_folder):
             refusals = [refusal for entry in entries if (refusal := self._add(entry))]
             if entries and entries[-1].is_last:

@@ -33,8 +33,9 @@ REJECTED = "-rejected"
 class ServerIndex:
     """An index as the server describes it: created with `spec` and `options`, behind `alias`.
 
-    `fields` are its metadata fields (dotted name -> type). `graph` says how the vectors of its
-    covering windows are written. An alias with a `filter` shows only the passages that match it.
+    Its `name` is that of the version, as in ``calls-000001``. `fields` are its metadata fields
+    (dotted name -> type). `graph` says how the vectors of its covering windows are written. An
+    alias with a `filter` shows only the passages that match it.
     """
 
     name: str
@@ -198,6 +199,8 @@ def create_version(
 ) -> ServerIndex:
     """Return the next version of `alias`, which it creates (``-000001`` is the first).
 
+    Raises UsageError if the server does not support an option.
+
     Raises:
         ServerError: If the server refuses to create it.
     """
@@ -241,6 +244,8 @@ def open_or_create(
     server: Server, alias: str, spec: IndexSpec, options: IndexOptions
 ) -> ServerIndex:
     """Return the index behind `alias`; create it if it does not exist.
+
+    Raises ModelError if it was created for another spec.
 
     Raises:
         ServerError: If the server refuses to create it.

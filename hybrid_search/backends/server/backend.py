@@ -174,11 +174,14 @@ class ServerBackend(Backend):
         known_scores: Mapping[Key, float] = MappingProxyType({}),
         best: BestPassages | None = None,
     ) -> list[StoredPassage]:
-        """Return the passages of `keys` that still exist; what is known of them is not fetched."""
+        """Return the passages of `keys` that still exist, with BM25 scores and word codes.
+
+        What `known_scores` and `best`, of the span leg, have is not fetched.
+        """
         best = best or BestPassages()
         scores = dict(known_scores) if request.phrase else dict.fromkeys(keys, 0.0)
         codes = {**best.codes, **best.others, **dict.fromkeys(best.damaged, UNREADABLE)}
-        unknown = [key for key in keys if key not in scores or key not in codes]
+        unknown = [key for key in dict.fromkeys(keys) if key not in scores or key not in codes]
         for batch in split_batches(unknown, BATCH_PASSAGES):
             unscored = [key for key in batch if key not in scores]
             uncoded = [key for key in batch if key not in codes]
@@ -261,6 +264,5 @@ def _score_spans(
 
 
 def _cut(ranked: Sequence[Key], window: int) -> list[Key]:
-    """Return the passages within the window of a leg, best first."""
     documents = (passage_codec.parse_passage_id(key)[0] for key in ranked)
     return [ranked[position] for position in choose_window(documents, window)]

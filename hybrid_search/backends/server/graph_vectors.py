@@ -24,7 +24,7 @@ LARGEST = 127
 
 @dataclass(frozen=True, slots=True)
 class GraphVectors:
-    """How the vectors in the graphs of an index are written: the first numbers of the model's.
+    """How the vectors in the graphs are written: the first `dimension` numbers of the model's.
 
     Where they `are_bytes` these are integers from -127 to 127.
     """
@@ -35,14 +35,17 @@ class GraphVectors:
     @classmethod
     def from_mapping(cls, vector: Mapping[str, Any], dimension: int) -> Self:
         """Return what the mapping of the field says; a model has vectors of `dimension` numbers."""
-        # OpenSearch has `dimension` and `data_type`, which it answers in capitals
+        # OpenSearch: `dimension`, `data_type` (in capitals); Elasticsearch: `dims`, `element_type`
         count = vector.get("dimension", vector.get("dims"))
         number_type = str(vector.get("data_type", vector.get("element_type"))).lower()
         is_count = isinstance(count, int) and 0 < count <= dimension
         return cls(count if is_count else dimension, number_type == "byte")
 
     def encode_windows(self, tokens: WordCodes, policy: str) -> Floats | Codes:
-        """Return the vectors of a passage's covering windows in order; zeros without tokens."""
+        """Return the vectors of a passage's covering windows, ``[windows, dimension]``.
+
+        In the order of `window_policy.window_bounds`; one without tokens is zeros.
+        """
         vectors = window_vectors(tokens, policy, self.dimension)
         return to_bytes(vectors) if self.are_bytes else np.round(vectors, DECIMALS)
 

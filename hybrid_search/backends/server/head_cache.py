@@ -141,7 +141,6 @@ class HeadCache:
 
 
 def _read_digest(hit: Mapping[str, Any]) -> str:
-    """Return the digest of the settings that a passage was written with."""
     (source_hash,) = hit.get("fields", {}).get("source_hash", [""])
     return str(source_hash).partition(".")[2]
 

@@ -77,11 +77,7 @@ def name_columns(properties: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _choose_row(engine: str, options: IndexOptions, version: Version) -> Row:
-    """Return the row of ``vectors.json`` that says how this server stores a vector.
-
-    Raises:
-        UsageError: If it cannot.
-    """
+    """Return how this server stores a vector, from ``vectors.json``; else raise UsageError."""
     rows: list[Row] = _read(engine, "vectors")
     fitting_rows = [
         row

@@ -37,7 +37,10 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
 
 
 class MatchIndex:
-    """Writes matches of the documents of `source_index` into the index `name`."""
+    """Writes matches of the documents of `source_index` into the index `name`.
+
+    It is created if it does not exist, with as many replicas as `options` say.
+    """
 
     def __init__(self, server: Server, name: str, source_index: str, options: IndexOptions) -> None:
         self._server = server.wait(PATIENCE)

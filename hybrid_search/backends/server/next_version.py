@@ -99,7 +99,6 @@ class NextVersion(IndexVersion):
             )
 
     def _build_actions(self, rehash: Callable[[str, IndexSpec], str]) -> Iterator[Action]:
-        """Yield for each passage the action that copies it."""
         aliases.refresh(self._server, self.old.name)
         fields = {
             "_source": {"excludes": ["spans", "tokens"]},
@@ -123,7 +122,6 @@ class NextVersion(IndexVersion):
             yield Action(self.new.name, hit["_id"], passage_codec.to_json(source))
 
     def _count(self, index: aliases.ServerIndex) -> tuple[int, int]:
-        """Return the numbers of documents and passages."""
         aliases.refresh(self._server, index.name)
         counts = aliases.search(self._server, index.name, request_bodies.COUNTS)
         info = passage_codec.read_counts(counts, index.head)

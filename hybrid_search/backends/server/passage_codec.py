@@ -74,7 +74,10 @@ def describe_metadata(metadata: Mapping[str, Any], layout: str) -> dict[str, Any
 def derive_fields(
     codes: WordCodes, start: int, policy: str, text: str, graph: GraphVectors
 ) -> dict[str, Any]:
-    """Return the fields that follow from a passage's word codes: these, and its covering spans."""
+    """Return the fields that follow from a passage's word codes: these, and its covering spans.
+
+    Spans are of `policy`, placed in the document, whose passage begins at `start`.
+    """
     windows = window_policy.window_bounds(codes.counts, policy)
     bounds = np.stack((codes.words[windows[:, 0], 0], codes.words[windows[:, 1], 1]), axis=1)
     vectors = graph.encode_windows(codes, policy)
@@ -93,7 +96,7 @@ def derive_fields(
 
 
 def to_json(source: Mapping[str, Any]) -> bytes:
-    """Return a server document as one line of JSON, each number in the fewest digits."""
+    """Return a document as one line of JSON, each number in the fewest digits that identify it."""
     return orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
@@ -131,11 +134,7 @@ def build_content(hit: Mapping[str, Any]) -> PassageContent:
 
 
 def read_highlights(hit: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """Return the words that a hit of `highlights_body` has marked: start and end in its text.
-
-    Raises:
-        IndexStoreError: If another text is marked.
-    """
+    """Return start and end of the words marked in a hit's text; IndexStoreError if in another."""
     marked_text, text = hit["highlight"]["text"][0], hit["_source"]["text"]
     # OpenSearch strips the blanks before a text that it has marked
     start = text.find(marked_text.replace(OPEN, "").replace(CLOSE, ""))
@@ -179,7 +178,6 @@ def read_facets(
 
 
 def _bucket_value(bucket: Mapping[str, Any]) -> Scalar:
-    """Return the value that a bucket counts."""
     # to a server booleans are numbers, and a string beside them says which they are
     if bucket.get("key_as_string") in ("true", "false"):
         return bool(bucket["key"])

@@ -56,7 +56,7 @@ class IndexSize:
 class Reach:
     """How far an index is searched: how many passages each leg proposes, 0 if it is not asked.
 
-    The graphs of each shard are `searched` for so many.
+    The graphs of each shard are searched for the nearest `searched` passages.
     """
 
     by_words: int
@@ -70,7 +70,10 @@ def is_wide(request: Request) -> bool:
 
 
 def choose_reach(engine: str, request: Request, size: IndexSize) -> Reach:
-    """Return how far an index is searched for the span leg; BM25 helps unless it is wide."""
+    """Return how far an index of that size is searched for the span leg, and by BM25.
+
+    BM25 proposes passages for the span leg, too, unless the request is wide.
+    """
     share = size.passages // size.shards // find_dialect(engine).searched_share
     searched = _limit(share, SEARCHED_SPANS)
     if is_wide(request):

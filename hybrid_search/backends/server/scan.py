@@ -121,7 +121,7 @@ def scan_codes(
     after: Position = None,
     written_since: datetime | None = None,
 ) -> Iterator[ScannedPassage]:
-    """Yield the passages behind the position `after` that were written since, with their codes."""
+    """Yield the passages behind `after`, or those of them written since a time, with codes."""
     query = EVERYTHING
     if written_since is not None:
         query = {"range": {"indexed_at": {"gte": written_since.isoformat()}}}

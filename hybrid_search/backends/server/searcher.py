@@ -32,7 +32,10 @@ class Searcher:
         self._params = {"preference": secrets.token_hex(8), **aliases.COMPLETE_RESULTS}
 
     def search(self, index: str, body: Mapping[str, Any]) -> answers.Answer:
-        """Return the answer to one search of `index`; one too large for it is a UsageError."""
+        """Return the answer to one search of `index`.
+
+        Raises IndexMissingError if there is none, UsageError if it has too many words or values.
+        """
         with self._translate_errors(index):
             return aliases.search(self._server, check_index_name(index), body, self._params)
 
@@ -48,8 +51,7 @@ class Searcher:
     ) -> dict[str, Hits]:
         """Return the hits of several searches of `index` by their names, sent in one request.
 
-        The request is sent again if the server was too busy for one of them. Raises what `search`
-        does.
+        The request is sent again if the server was too busy for one. Raises what `search` does.
         """
         header = {"index": check_index_name(index), **self._params}
         lines = [line for body in bodies.values() for line in (header, body)]

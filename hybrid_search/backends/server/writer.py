@@ -29,7 +29,10 @@ BATCH_IDS = 1000
 PAGE_HITS = 10_000
 """The largest number of hits of one search that servers allow by default."""
 MAX_UNREFRESHED = 10_000
-"""The most documents written before a refresh, which shows them to their next versions."""
+"""The most documents written before the index is refreshed.
+
+Only then does a further version of one find the passages that it replaces.
+"""
 
 NOTES_SECONDS = 10.0
 """Seconds for which notes on rejected documents are tried before they are given up."""
@@ -210,7 +213,6 @@ class ServerWriter(Writer):
         return leftover_ids
 
     def _find_passages(self, query: dict[str, Any]) -> list[str]:
-        """Return the ids of the passages that match `query`."""
         body = {"query": query, "_source": False}
         hits = scan.iterate_hits(self._server, self._index.name, body, PAGE_HITS)
         return [hit["_id"] for hit in hits]
@@ -307,7 +309,7 @@ class NewIndexWriter(Writer):
             self._writer.note(list(self._notes))
             self._notes.clear()
 
-    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if self._writer is None:
             return
         self._writer.__exit__(kind, *error)

@@ -55,7 +55,8 @@ class Dialect(ABC):
         """Return the parts of a request's body that search the graphs, under `filters`.
 
         It asks for so many `passages`, those with the nearest covering spans. The graphs of each
-        shard are searched for as many as `spans`, which are no fewer.
+        shard are searched for as many as `spans`, which are no fewer. The `vector` is as the graphs
+        have theirs (`GraphVectors.encode_query`).
         """
 
 

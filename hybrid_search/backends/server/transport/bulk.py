@@ -44,10 +44,11 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one action; its `status` is 0 if the connection was lost.
+    """The result of one action: its HTTP `status`, 0 if the connection was lost.
 
-    `retry_after` is how many seconds the server asked to be left alone for. `kind` is the type of a
-    refusal, as in ``document_parsing_exception``: unlike `reason`, it quotes nothing.
+    The `reason` is empty if it was accepted. `retry_after` is how many seconds the server asked to
+    be left alone for. `kind` is the type of a refusal, as in ``document_parsing_exception``: unlike
+    `reason`, it quotes nothing.
     """
 
     action: Action

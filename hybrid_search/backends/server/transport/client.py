@@ -40,7 +40,10 @@ _NOT_CBOR = (cbor2.CBORDecodeError, ArithmeticError, LookupError, MemoryError, T
 
 
 class Client:
-    """Sends single requests to one server, each once. Safe to use from several threads."""
+    """Sends single requests to one server, each once. Safe to use from several threads.
+
+    Raises UsageError if the CA bundle is not a file of certificates.
+    """
 
     def __init__(self, address: Address, access: Access) -> None:
         if not access.verify:
@@ -65,7 +68,9 @@ class Client:
     def send(
         self, method: str, target: str, body: bytes | None, content_type: str, accept: str
     ) -> Any:
-        """Return the decoded answer in the format `accept`; True or False for HEAD.
+        """Return the decoded answer; True or False for HEAD.
+
+        `content_type` is the format of `body`, `accept` that of the answer.
 
         Raises:
             RequestError: If the request failed.
@@ -147,7 +152,6 @@ class _Node(Connection):
     def _exchange(
         self, method: str, target: str, body: bytes | None, headers: dict[str, str]
     ) -> tuple[int, Any, bytes]:
-        """Return status, headers and body of the answer to a request."""
         answer: Any = self._pool.urlopen(
             method,
             target,
@@ -260,6 +264,7 @@ def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         inner = [argument for argument in error.args if isinstance(argument, BaseException)]
+        # not __context__: what was merely being handled has nothing to do with it
         error = inner[0] if inner else error.__cause__
 
 

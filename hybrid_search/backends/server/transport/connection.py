@@ -83,6 +83,7 @@ class Server:
 
         It waits so many seconds each time; with 0 it tries as often as for a single request. While
         it waits, the stages of the ingest do too, so no document is refused as the server was down.
+        An error that is not transient, as a refused login, is raised at once.
         """
         policy = replace(retry.REQUEST, outage=retry.OutageLog(str(self)))
         return self.with_policy(replace(policy, tries=None, total=seconds) if seconds else policy)
@@ -94,11 +95,7 @@ class Server:
 
     @property
     def version(self) -> Version:
-        """The version of the server, asked once.
-
-        Raises:
-            ServerError: If it is too old, or another engine than the URL names.
-        """
+        """The version, asked once; ServerError if it is too old, or not the engine of the URL."""
         engine, version = self._identify()
         found = f"{self} is {engine} {format_version(version)}"
         if engine != self.engine:
@@ -122,9 +119,10 @@ class Server:
 
         If the server is busy or unreachable the request is sent again, with growing pauses.
 
-        The `body` is sent as JSON, or `lines` of it instead. A `binary` answer comes in CBOR, which
-        is faster to read if it is large. `read` raises ShapeError or ServerError if an answer is
-        not usable; by default that must be a JSON object or list.
+        The `body` is sent as JSON, or `lines` as newline-delimited JSON. `params` are the query
+        part, which `path` lacks. A `binary` answer comes in CBOR, faster to read if large. `read`
+        raises ShapeError or ServerError if an answer is not usable; by default it takes an object
+        or a list.
 
         Raises ServerError if it failed, with the HTTP status, and AccessError for 401 and 403.
         """
@@ -149,7 +147,11 @@ class Server:
         return retry.attempt(send_once, self._policy)
 
     def bulk(self, actions: Iterable[Action]) -> Iterator[Outcome]:
-        """Yield the outcome of each action, sent once; a refused login raises AccessError."""
+        """Yield the outcome of each action, which is sent once.
+
+        A transient failure is an outcome with one of `TRANSIENT_STATUSES`, never raised. Raises
+        AccessError if the login is refused, ServerError if an answer cannot be used.
+        """
         for chunk in split_actions(actions):
             yield from self._send_chunk(chunk)
 
@@ -175,7 +177,8 @@ class Server:
         Actions that failed with a transient error are sent again, which does no harm.
 
         Raises:
-            ServerError: If the server accepted nothing in all that time.
+            ServerError: If the server accepted nothing in all that time. Actions without an outcome
+                are missing; the same command sends them again.
         """
         attempts = retry.Attempts(self._policy)
         while True:
@@ -212,11 +215,7 @@ class Server:
         return f"Server({str(self)!r}, {self._access.identity})"
 
     def _identify(self) -> tuple[str, Version]:
-        """Return engine and version of the server, which is asked once.
-
-        Raises:
-            ServerError: If it is neither OpenSearch nor Elasticsearch.
-        """
+        """Return engine and version, asked once; raise ServerError if it is neither of the two."""
         with self._lock:
             if self._identity is None:
                 hello = self.request("GET", "/", read=ANYTHING.read)

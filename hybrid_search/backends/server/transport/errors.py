@@ -38,7 +38,8 @@ LOGIN = {
 class RequestError(Exception):
     """The failure of one try.
 
-    `status` is 0 if no answer could be read, and `data` is its body, or why there is none.
+    `status` is 0 if no answer could be read; `data` is the body of the answer, or why there is
+    none. If it `is_untrusted`, the certificate of the server is not trusted.
     """
 
     def __init__(
