@@ -111,7 +111,7 @@ def count_reads(counter: Counter[str]) -> Iterator[None]:
 
     def count_listed(search: WordSearch, query: Any, are_read: Any, usable: Any) -> Any:
         words = len(search.lists.find(are_read))
-        counter["words"] += words * (search.lists.places.itemsize + search.row_bytes)
+        counter["words"] += words * (search.lists.places.itemsize + search._type.itemsize)
         return score_words(search, query, are_read, usable)
 
     def count_compared(search: WordSearch, query: Any, passages: Any) -> Any:

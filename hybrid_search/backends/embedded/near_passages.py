@@ -74,7 +74,6 @@ class SearchedFiles:
     bits: int
 
     def __len__(self) -> int:
-        """Return the number of passages."""
         return sum(map(len, self.searches))
 
 

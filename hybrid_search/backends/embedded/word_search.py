@@ -18,10 +18,8 @@ from hybrid_search.text.types import Floats
 from hybrid_search.text.word_vectors import NORM_STEPS, RoughWordQuery
 
 LENGTHS = (2, 3, 5, 8)
-"""Lengths in words of the spans that are compared, beside each word.
-
-A passage whose best span has another length has one of these that is nearly as good.
-"""
+"""Lengths in words of the spans that are compared, beside each word: if the best span of a passage
+has another length, one of these is nearly as good."""
 
 WORDS_TOGETHER = 1 << 15
 """Words that are read at once: 3 MB of codes, which fit into the cache."""
@@ -45,13 +43,7 @@ class WordSearch:
         self._bytes = np.frombuffer(file.data, np.uint8)
 
     def __len__(self) -> int:
-        """Return the number of passages."""
         return len(self.file)
-
-    @property
-    def row_bytes(self) -> int:
-        """The bytes of the codes of one word."""
-        return self._type.itemsize
 
     def score_words(
         self, query: RoughWordQuery, are_read: NDArray[np.bool_], usable: NDArray[np.bool_] | None
