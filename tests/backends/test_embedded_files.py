@@ -92,8 +92,10 @@ def answer_as_another_user(ask: Callable[[], str]) -> str:
 
 def read_texts(folder: Path) -> str:
     with closing(EmbeddedBackend(folder)) as backend:
-        assert list(backend.iterate_passages("calls"))  # they are listed, too
-        return " | ".join(passage.text for passage in read_passages(backend))
+        passages = read_passages(backend)
+        listed = sorted(row.document_id for row in backend.iterate_passages("calls"))
+        assert listed == [passage.document_id for passage in passages]
+        return " | ".join(passage.text for passage in passages)
 
 
 def test_an_index_in_a_folder_that_the_reader_may_not_write_is_read(store: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,13 +74,13 @@ def test_nothing_is_copied_without_documents(client: Client, tmp_path: Path) -> 
 
 
 def test_a_version_of_too_few_documents_is_refused_with_all_counts(tmp_path: Path) -> None:
-    backend = EmbeddedBackend(tmp_path)
-    backend.create_index("calls", make_spec(), {})
-    version = backend.create_next_version("calls", make_spec(), {})
     counts = "has 0 documents of 2 and 0 passages of 0. .*run the same command again"
-    with pytest.raises(IndexStoreError, match=counts):
-        version.check(2)
-    version.discard()
+    with closing(EmbeddedBackend(tmp_path)) as backend:
+        backend.create_index("calls", make_spec(), {})
+        version = backend.create_next_version("calls", make_spec(), {})
+        with pytest.raises(IndexStoreError, match=counts):
+            version.check(2)
+        version.discard()
 
 
 def test_another_client_reads_the_old_version_and_then_the_new_one(

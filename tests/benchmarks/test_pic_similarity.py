@@ -9,21 +9,12 @@ import pytest
 
 from benchmarks.quality import pic_similarity
 from tests.helpers.json_lines import write_rows
+from tests.helpers.phrase_pairs import make_pair
 from tests.helpers.table_encoder import TableEncoder
 
 ENCODER = TableEncoder(
     {"big": (1, 0, 0), "large": (0.8, 0.6, 0), "odd": (0.6, 0.8, 0), "wrong": (0, 1, 0)}, crowd=2
 )
-
-
-def make_pair(second: str, label: int, sentence: str = "a {} one") -> dict[str, object]:
-    return {
-        "phrase1": "big",
-        "phrase2": second,
-        "sentence1": sentence.format("big"),
-        "sentence2": sentence.format(second),
-        "label": label,
-    }
 
 
 def test_a_pair_alone_and_in_its_sentences() -> None:

@@ -1,4 +1,4 @@
-"""Correlations, the area under the ROC curve, intervals and tests, worked out by hand."""
+"""Correlations, the area under the ROC curve, intervals and Williams's test, worked out by hand."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_auc_agrees_with_counting_every_pair(scores: list[int], data: st.DataObj
         assert auc(scores, labels) == pytest.approx(pairs_in_order / len(pairs))
 
 
-def test_equal_values_leave_no_doubt() -> None:
+def test_the_interval_of_equal_values_leaves_no_doubt() -> None:
     assert interval([0.25] * 5) == (0.25, 0.25)
 
 
@@ -71,7 +71,7 @@ def test_the_same_values_give_the_same_interval() -> None:
     assert interval([0.1, 0.4, 0.9]) == interval([0.1, 0.4, 0.9])
 
 
-def test_values_drawn_a_few_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interval_drawn_a_few_at_a_time_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [0.1, 0.4, 0.9]
     expected = interval(values)
     monkeypatch.setattr(bootstrap, "MAX_DRAWS", 100)
@@ -84,7 +84,7 @@ def test_a_difference_is_paired() -> None:
     assert summary([0.1, 0.5, 1.0])["interval"] != [0.5333, 0.5333]
 
 
-def test_the_example_of_a_textbook() -> None:
+def test_williams_s_test_gives_a_textbook_s_example() -> None:
     """Howell, "Statistical Methods for Psychology", 6th edition, p. 262: t = 1.36 with 23 degrees
     of freedom, p = .187.
     """
@@ -93,7 +93,7 @@ def test_the_example_of_a_textbook() -> None:
     assert probability(t, 23) == pytest.approx(0.187, abs=5e-4)
 
 
-def test_an_example_worked_out() -> None:
+def test_williams_s_test_worked_out() -> None:
     # |R| = 1 - .16 - .25 - .01 + 2 * .4 * .5 * .1 = .62; 2 * 102 / 100 * .62 = 1.2648; .45^2 * .9^3
     # = .14762; 102 * 1.1 = 112.2
     assert statistic(103, 0.4, 0.5, 0.1) == pytest.approx(
@@ -101,7 +101,7 @@ def test_an_example_worked_out() -> None:
     )
 
 
-def test_turned_round_it_has_the_other_sign() -> None:
+def test_williams_s_test_turned_round_has_the_other_sign() -> None:
     assert statistic(50, 0.7, 0.6, 0.8) == pytest.approx(-statistic(50, 0.6, 0.7, 0.8))
 
 
@@ -120,6 +120,6 @@ def test_a_measure_that_follows_gold_is_told_from_one_that_does_not() -> None:
     assert compared["p"] < 0.001
 
 
-def test_three_rows_are_too_few() -> None:
+def test_three_rows_are_too_few_for_williams_s_test() -> None:
     with pytest.raises(ValueError, match="3 rows are too few"):
         compare([1, 2, 3], [1, 2, 3], [3, 2, 1])

@@ -174,6 +174,7 @@ def test_every_option_of_query_reaches_the_query() -> None:
     assert len(result["hits"]) == 2
     assert all(len(hit["spans"]) == 1 for hit in result["hits"])
     assert (result["plan"]["fusion"], result["plan"]["alpha"]) == ("min_max", 0.7)
+    assert result["plan"]["feedback"] == 3
     assert all(hit["score"] >= 0.01 and "highlights" in hit for hit in result["hits"])
     first, second = (hit["metadata"]["date"] for hit in result["hits"])
     assert (result["plan"]["sort"], first >= second) == ("-date", True)
@@ -182,9 +183,18 @@ def test_every_option_of_query_reaches_the_query() -> None:
 
 def test_counts_of_values_are_printed_below_the_hits() -> None:
     counts = invoke_cli("query", "router", "--facet", "sector", "--json").json["facets"]["sector"]
+    assert counts
     printed = ", ".join(f"{sector} ({count})" for sector, count in counts)
     output = invoke_cli("query", "router", "--facet", "sector").stdout
     assert f"\nsector: {printed}\n" in output
+
+
+def test_values_are_counted_over_all_matches() -> None:
+    options = ("--facet", "sector", "--facets-over", "matches", "--json")
+    counts = dict(invoke_cli("query", "router", *options).json["facets"]["sector"])
+    lexical = invoke_cli("query", "router", "--alpha", "0", "--size", "100", "--json").json["hits"]
+    sectors = [hit["metadata"]["sector"] for hit in lexical if hit["bm25"] > 0]
+    assert counts["telecom"] == sectors.count("telecom") > 0
 
 
 def test_a_query_that_finds_nothing_succeeds() -> None:
@@ -349,6 +359,12 @@ def test_an_error_is_one_line_with_the_value_and_the_remedy_and_exit_status_2(ca
     result = invoke_cli(*arguments)
     assert result.error.startswith(message)
     assert result.stdout == ""
+
+
+def test_an_error_is_one_line_in_a_real_process_too() -> None:
+    result = run_cli("query", "x", "--alpha", "2")
+    assert len(result.stderr.splitlines()) == 1
+    assert result.error.startswith("alpha is 2.0")
 
 
 def test_a_folder_that_is_a_file_is_one_error() -> None:

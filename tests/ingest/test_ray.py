@@ -189,7 +189,7 @@ def test_a_model_folder_that_the_workers_do_not_have_is_a_model_error(
         ("cuda", None, "1 workers need one GPU each, but the Ray cluster has 0"),
     ],
 )
-def test_more_workers_than_cores_or_cards_are_refused_with_both_numbers(
+def test_workers_without_enough_cores_or_cards_are_refused_with_both_numbers(
     cluster: Any, device: str, workers: int | None, message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):

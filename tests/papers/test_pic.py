@@ -20,9 +20,9 @@ from papers import evaluations
 from papers.pic import candidates, classifier, files, ranking, selection, sense, similarity
 from papers.pic.files import Pair, Search
 from papers.systems.edit_distance import EditDistance
-from tests.benchmarks.test_pic_similarity import make_pair
 from tests.conftest import DATA
 from tests.helpers.json_lines import write_rows
+from tests.helpers.phrase_pairs import make_pair
 from tests.helpers.table_encoder import TableEncoder
 from tests.helpers.tiny_encoder import TinyEncoder
 

@@ -526,6 +526,7 @@ def test_the_plan_says_what_ran(filled_client: Client) -> None:
     [
         ({"phrase": "\u200d\u200d"}, "has no word: give at least one"),
         ({"phrase": "refund \ud83d"}, "lone surrogate, U+D83D"),
+        ({"phrase": " "}, "the phrase is blank (' '): say what to look for"),
         ({"group_by": "turn"}, "cannot sort, group or count by 'turn'"),
         (
             {"where": {"sektor": "bank"}},
@@ -536,7 +537,7 @@ def test_the_plan_says_what_ran(filled_client: Client) -> None:
         ({"where": {"minutes": "many"}}, "'minutes' by 'many': the field is a number"),
         ({"where": {"minutes": {"above": 1}}}, "use gt, gte, lt, lte"),
         ({"context": "nothing of it"}, "'nothing of it' does not contain the phrase 'refund'"),
-        ({"index": "Calls"}, "index name 'Calls'"),
+        ({"index": "Calls"}, "index name 'Calls' must be in lower case: 'calls'"),
         ({"index": "../calls"}, "index name '../calls'"),
     ],
 )

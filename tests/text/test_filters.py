@@ -1,8 +1,9 @@
-"""`where` checked against the fields of an index, and metadata split into leaves."""
+"""`where` checked against the fields of an index, leaves of metadata, and the day of a call."""
 
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hybrid_search.text.filters import (
     Range,
     check_where,
     compile_where,
+    find_call_date,
     leaves,
     matches_where,
     new_fields,
@@ -174,6 +176,24 @@ def test_what_is_no_filter_for_any_document_is_an_error() -> None:
     with pytest.raises(UsageError, match="cannot filter 'minutes' by after: use gt, gte, lt"):
         check_where({"minutes": {"after": 3}})
     assert check_where(None) == {}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "day"),
+    [
+        ({"opened": "2026-01-01", "date": "2026-01-02", "call_date": "2026-01-03"}, 3),
+        ({"opened": "2026-01-01", "date": "2026-01-02"}, 2),
+        ({"sector": "shop", "opened": "2026-01-01", "closed": "2026-01-04"}, 1),
+        ({"date": "soon", "order": {"placed": "2026-01-05T10:00:00Z"}}, 5),
+        ({"date": ["later", "2026-01-06"]}, 6),
+        ({"sector": "shop", "year": 2026}, None),
+        ({}, None),
+    ],
+)
+def test_the_day_of_a_call_is_its_usual_field_else_its_first_date(
+    metadata: dict[str, Any], day: int | None
+) -> None:
+    assert find_call_date(metadata) == (date(2026, 1, day) if day else None)
 
 
 LONG = "field" * 400

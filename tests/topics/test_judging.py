@@ -42,6 +42,11 @@ FILE = """
 """
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "judgments.jsonl"
+
+
 def make_match(probability: float, number: int = 0, topic: str = "refund") -> Match:
     return Match(
         topic, "x", f"call-{number}", 0, None, 3, 9, "abcdef", 0.5, probability, None, None, {}, "m"
@@ -143,8 +148,7 @@ def test_a_sample_has_spans_of_all_probabilities_in_whatever_order_they_come() -
 # The file
 
 
-def test_only_the_last_line_can_be_taken_back(tmp_path: Path) -> None:
-    path = tmp_path / "judgments.jsonl"
+def test_only_the_last_line_can_be_taken_back(path: Path) -> None:
     first, second = (make_judgment(match, "yes") for match in make_grid()[:2])
     append_judgments(path, [first, second])
     assert not remove_judgment(path, first)
@@ -179,9 +183,8 @@ def places(rows: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def test_answers_from_a_pipe_are_written_and_can_be_tuned_with(
-    sample_url: str, sample: Client, topics_file: Path, tmp_path: Path
+    sample_url: str, sample: Client, topics_file: Path, path: Path
 ) -> None:
-    path = tmp_path / "judgments.jsonl"
     result = judge(sample_url, topics_file, path, "y\nn\nwhat\ns\nyes\nu\nn\nq\n", "--json")
     rows = shown_spans(result)
     assert result.status == 0
@@ -208,9 +211,8 @@ def test_answers_from_a_pipe_are_written_and_can_be_tuned_with(
 
 
 def test_people_see_the_words_marked_and_the_command_ends_by_itself(
-    sample_url: str, topics_file: Path, tmp_path: Path
+    sample_url: str, topics_file: Path, path: Path
 ) -> None:
-    path = tmp_path / "judgments.jsonl"
     options = ("--topic", "hold", "--count", "2")
     result = judge(sample_url, topics_file, path, "n\ny\ny\n", *options)
     judgments = read_judgments(path)
@@ -224,7 +226,7 @@ def test_people_see_the_words_marked_and_the_command_ends_by_itself(
 
 
 def test_people_see_the_keys_the_phrases_and_the_turns_around(
-    tmp_path: Path, topics_file: Path
+    tmp_path: Path, topics_file: Path, path: Path
 ) -> None:
     url = f"embedded:{tmp_path / 'store'}"
     turns = [
@@ -237,7 +239,6 @@ def test_people_see_the_keys_the_phrases_and_the_turns_around(
             [{"id": "a", "turns": [{"speaker": who, "text": text} for who, text in turns]}]
         )
     topics_file.write_text('[{"name": "refund", "phrases": ["money back"], "not": ["paid"]}]')
-    path = tmp_path / "judgments.jsonl"
     shown = " ".join(judge(url, topics_file, path, "y\n", "--count", "1").stdout.split())
     assert "means: money back not: paid agent: Good morning, what can I do?" in shown
     assert "agent: Let me see and see" in shown
@@ -250,9 +251,8 @@ def test_people_see_the_keys_the_phrases_and_the_turns_around(
 
 
 def test_what_was_answered_is_there_after_a_kill(
-    sample_url: str, topics_file: Path, tmp_path: Path
+    sample_url: str, topics_file: Path, path: Path
 ) -> None:
-    path = tmp_path / "judgments.jsonl"
     command = [sys.executable, "-m", "hybrid_search", "judge", "--json"]
     options = ["--topics", str(topics_file), "--judgments", str(path), "--url", sample_url]
     with subprocess.Popen(
@@ -279,9 +279,9 @@ def test_what_was_answered_is_there_after_a_kill(
     ],
 )
 def test_a_wrong_command_is_one_line(
-    sample_url: str, topics_file: Path, tmp_path: Path, options: tuple[str, ...], message: str
+    sample_url: str, topics_file: Path, path: Path, options: tuple[str, ...], message: str
 ) -> None:
-    result = judge(sample_url, topics_file, tmp_path / "judgments.jsonl", "y\n", *options)
+    result = judge(sample_url, topics_file, path, "y\n", *options)
     assert message in result.error
 
 
@@ -292,11 +292,6 @@ FIRST = Judgment(
     "refund", "money back", "call-1", 3, 9, "é\nno", "yes", "abc-288", "2026-01-02T03:04:05+00:00"
 )
 SECOND = replace(FIRST, id="call-2", answer="no")
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "judgments.jsonl"
 
 
 def test_what_is_appended_is_read(path: Path) -> None:
