@@ -178,8 +178,6 @@ meaning: $(VENV)/.dev $(WEIGHTS)/base/encoder.json $(WEIGHTS)/bge/encoder.json $
 	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model models/slice-mpnet/slice_mpnet
 	$(BIN)/python -m benchmarks.tables
 
-SGD := .benchmarks/calls_sgd
-
 .venv-discovery/.done: pyproject.toml
 	test -x .venv-discovery/bin/python || $(PYTHON) -m venv .venv-discovery
 	.venv-discovery/bin/python $(UNINSTALL)
@@ -187,8 +185,8 @@ SGD := .benchmarks/calls_sgd
 	@touch $@
 
 discovery: .venv-discovery/.done
-	test -e $(SGD) || .venv-discovery/bin/python -m hybrid_search ingest ../shared/data/calls_sgd/calls.jsonl.gz --index calls --url embedded:$(SGD)
-	.venv-discovery/bin/python -m benchmarks.quality.discover --url embedded:$(SGD)
+	.venv-discovery/bin/python -m hybrid_search ingest ../shared/data/calls_sgd/calls.jsonl.gz --index calls_sgd --url embedded:.benchmarks
+	.venv-discovery/bin/python -m benchmarks.quality.discover --url embedded:.benchmarks --index calls_sgd
 	.venv-discovery/bin/python -m benchmarks.tables
 
 .venv-peers/.done: pyproject.toml benchmarks/peers/requirements.txt

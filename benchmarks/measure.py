@@ -20,8 +20,7 @@ from hybrid_search.encoder import SHIPPED, model_folder
 
 ROOT = results.ROOT.parent
 STAMPS = ROOT / ".benchmarks" / "measure"
-SGD_INDEX = ROOT / ".benchmarks" / "calls_sgd"
-SGD_CALLS = ROOT.parent / "shared" / "data" / "calls_sgd" / "calls.jsonl.gz"
+SGD_CALLS = results.DATA / "calls_sgd" / "calls.jsonl.gz"
 
 Command = Sequence[str]
 
@@ -31,20 +30,26 @@ def _python(module: str, *arguments: str) -> Command:
 
 
 _SAMPLE = "tests/house/test_sample.py"
-_SGD_URL = f"embedded:{SGD_INDEX}"
+_CALLS_SGD = ("--url", "embedded:.benchmarks", "--index", "calls_sgd")
+"""The index that the measures of retrieval leave."""
 
 STEPS: Mapping[str, Sequence[Command]] = {
     "codebook": [_python("export.codebook", "--model", str(SHIPPED))],
     "prior": [_python("export.boundaries", "--model", str(SHIPPED))],
+    "old indexes": [("sh", "-c", "rm -rf .benchmarks/*.index")],  # of the weights before
     "calibration": [_python("benchmarks.quality.calibrate")],
     "probabilities": [_python("benchmarks.quality.mentions", "--fit")],
     "sample": [_python("pytest", "-q", _SAMPLE, "-k", "first_hits_are_right")],
-    "quality": [_python("benchmarks.quality"), _python("benchmarks.quality.codes")],
-    "index": [
-        ("rm", "-rf", str(SGD_INDEX)),
-        _python("hybrid_search", "ingest", str(SGD_CALLS), "--index", "calls", "--url", _SGD_URL),
+    "quality": [
+        _python("benchmarks.quality", "--all"),
+        _python("benchmarks.quality.codes"),
     ],
-    "mining": [_python("benchmarks.quality.mining", "--url", _SGD_URL)],
+    "mining": [
+        _python("hybrid_search", "ingest", str(SGD_CALLS), *_CALLS_SGD),  # what is not there yet
+        _python("benchmarks.quality.mining", *_CALLS_SGD),
+        _python("benchmarks.quality.mining", *_CALLS_SGD, "--feedback", "10"),
+        _python("benchmarks.quality.missed", *_CALLS_SGD),
+    ],
     "discovery": [("make", "discovery")],
     "sizes": [_python("benchmarks.quality.sizes")],
     "speed": [_python("benchmarks.speed")],

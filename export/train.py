@@ -162,10 +162,8 @@ def _load(folder: Path, device: torch.device, fast: bool) -> SpanEncoder:
 
 
 def _is_fast(device: torch.device) -> bool:
-    """Tell whether products in bfloat16 are faster here: on GPUs, and on CPUs that have AMX.
-
-    With AVX-512 alone they are slower than in float32.
-    """
+    """Tell whether products in bfloat16 are faster here: on GPUs, and on CPUs with AMX."""
+    # with AVX-512 alone they are slower than in float32
     return device.type == "cuda" or bool(getattr(torch.cpu, "_is_amx_tile_supported", bool)())
 
 

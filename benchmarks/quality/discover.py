@@ -39,7 +39,7 @@ from benchmarks.quality.intent_topics import build_topics
 from hybrid_search import Topics, connect
 from hybrid_search.client import Client
 from hybrid_search.discover.clauses import normalize_rows
-from hybrid_search.discover.cluster import ContextReader, pool_words
+from hybrid_search.discover.cluster import pool_words, read_contexts
 from hybrid_search.discover.discover import rank_groups, scan_clauses
 from hybrid_search.discover.groups import group_phrases
 from hybrid_search.discover.options import DiscoverOptions
@@ -88,8 +88,8 @@ def read_customer_turns(client: Client, index: str) -> Turns:
     """Return the turns of all customers, each with the mean of its tokens."""
     sums: dict[Place, NDArray[np.float32]] = {}
     texts: defaultdict[Place, str] = defaultdict(str)
-    reader = ContextReader(client.backend, index, client.describe(index).spec.dimension)
-    for passage, content in reader.read_passages(None):
+    dimension = client.describe(index).spec.dimension
+    for passage, content in read_contexts(client.backend, index, dimension):
         for turn in read_turns(parse_layout(content)):
             start = max(turn.start, content.start)
             end = min(turn.end, content.start + len(content.text))
@@ -107,16 +107,16 @@ def group_by_discover(client: Client, index: str, topics: Topics) -> Groups:
     """Return the groups of `hybrid-search discover`; a turn is in that of its longest clause."""
     options = DiscoverOptions(speakers=(SPEAKER,), seed=SEED)
     encoders = client._encoders
-    scan = scan_clauses(
+    store, known, _ = scan_clauses(
         client.backend, encoders.full, encoders.load_calibration, index, topics, options
     )
     distance = read_table(DiscoverOptions)["distance"].default
-    grouping = group_phrases(scan.store.fold(), distance, SEED)
-    order = rank_groups(grouping, scan.topics)
+    grouping = group_phrases(store.fold(), distance, SEED)
+    order = rank_groups(grouping, known)
     ranks = {number: rank for rank, number in enumerate(order[:FIRST])}
     groups: dict[Place, int] = {}
     by_length = sorted(
-        zip(scan.store.places, grouping.place_labels.tolist(), strict=True),
+        zip(store.places, grouping.place_labels.tolist(), strict=True),
         key=lambda pair: pair[0].end - pair[0].start,
     )
     for place, label in by_length:

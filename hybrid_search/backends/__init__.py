@@ -5,9 +5,7 @@ Read `base` first: it is the contract, `Backend` and its `Writer`. `types` holds
 reference; `embedded/`, tantivy and files of codes; `server/`, OpenSearch and Elasticsearch. All of
 them share `index_names` and `turn_layout`; servers also use `index_options`.
 
-A new backend is a module or package here, implements `Backend`, is opened by `open_backend` below,
-and is added to the fixture `empty_url` of tests/conftest.py, which runs the contract tests on it.
-A backend's module is imported when its scheme is first used.
+A backend's module is imported when its scheme is first used. CONTRIBUTING.md says how to add one.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Backend", "open_backend", "open_server"]
 
 ANONYMOUS = Access()
-"""Access without a login."""
 
 
 def _open_server(location: str, scheme: str, access: Access) -> ServerBackend:
@@ -72,9 +69,7 @@ def open_backend(url: str, access: Access = ANONYMOUS) -> Backend:
 
 
 def open_server(url: str, access: Access = ANONYMOUS) -> Server:
-    """Return the server that `url` names, to read an index that this library did not write.
-
-    Requests wait while the server is away, for as long as `access` has patience.
+    """Return the server that `url` names, to read any index; it is waited for while it is away.
 
     Raises:
         UsageError: If `url` does not name a server.

@@ -1,7 +1,6 @@
 """The contract of a store of passages: `Backend`, its `Writer` and `IndexVersion`.
 
-The frozen types that they take and return are in `backends/types.py`. `backends/memory.py` scores
-every span of every passage: it is the reference that the other backends are tested against.
+`backends/types.py` has what they take and return. `backends/memory.py` is the reference.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from hybrid_search.backends.types import (
     ScannedPassage,
     StoredPassage,
 )
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import IndexStoreError, UsageError
 from hybrid_search.text.filters import Scalar, leaves
 from hybrid_search.text.stems import find_matches
 from hybrid_search.text.types import Document, Entry
@@ -86,16 +85,19 @@ class IndexVersion(Protocol):
         """Copy every passage of the current version with its word codes; only servers do.
 
         `rehash` turns a document's source hash into its hash under the new spec, and `report` is
-        called with the number of passages copied so far. UsageError is raised if the store has
-        nothing that a copy would change.
-        """
-
-    def check(self, expected_documents: int) -> None:
-        """Compare what was written with the number of documents that were sent.
+        called with the number of passages copied so far.
 
         Raises:
-            IndexStoreError: If the number differs, or a document is incomplete.
+            UsageError: If a copy would change nothing.
         """
+        del rehash, report
+        raise UsageError(
+            "an embedded index has nothing that a copy would change: name the files of all "
+            "documents, which are ingested into the new version"
+        )
+
+    def check(self, expected_documents: int) -> None:
+        """Raise IndexStoreError unless this version holds so many documents, which are whole."""
 
     def publish(self, *, keep: bool) -> None:
         """Replace the current version, and remove that one unless `keep` is set."""
@@ -160,11 +162,9 @@ class Backend(Protocol):
     ) -> Iterator[ScannedPassage]:
         """Yield every passage with its word codes; those of a document follow one another.
 
-        Args:
-            index: The index.
-            after: The position of a passage that an earlier scan listed; this one begins behind it.
-            written_since: The earliest time at which documents were taken up for writing, by the
-                clock of the computer that did; only servers know it.
+        A scan begins behind `after`, the position of a passage that an earlier one listed. With
+        `written_since`, for servers only, it lists the documents that were taken up for writing
+        then or later, by the clock of the computer that did.
 
         There is no snapshot: a document that is replaced meanwhile may be listed in both versions,
         and is never missed.
@@ -213,10 +213,11 @@ class Backend(Protocol):
         Passages without such a word are left out.
         """
         contents = self.fetch_contents(index, keys)
-        ranges_by_key = {
-            key: find_matches(content.text, request.phrase) for key, content in contents.items()
+        return {
+            key: ranges
+            for key, content in contents.items()
+            if (ranges := find_matches(content.text, request.phrase))
         }
-        return {key: ranges for key, ranges in ranges_by_key.items() if ranges}
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
@@ -257,6 +258,18 @@ def find_field_user(documents: Iterable[Document], name: str, kind: str) -> str 
             if is_used and value is not None:
                 return document.id
     return None
+
+
+def check_counts(
+    documents: int, expected_documents: int, passages: int, expected_passages: int
+) -> None:
+    """Raise IndexStoreError if a new version of an index does not hold what was sent."""
+    if (documents, passages) != (expected_documents, expected_passages):
+        raise IndexStoreError(
+            f"the new index has {documents} documents of {expected_documents} and "
+            f"{passages} passages of {expected_passages}. "
+            "Nothing was changed; run the same command again"
+        )
 
 
 def refuse_options(options: Mapping[str, str]) -> None:

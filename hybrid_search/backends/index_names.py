@@ -1,8 +1,4 @@
-"""The names that an index may have.
-
-They are those that OpenSearch and Elasticsearch accept, so that an index can move to a server under
-its own name.
-"""
+"""The names that an index may have: those that servers accept, so that it can move to one."""
 
 from __future__ import annotations
 
@@ -14,11 +10,7 @@ MAX_BYTES = 200
 
 
 def check_index_name(index: str) -> str:
-    """Return `index` if it is a valid index name.
-
-    Raises:
-        UsageError: If it is not; the message says why.
-    """
+    """Return `index` if it is a valid index name, else raise UsageError, which says why."""
     forbidden = sorted(_FORBIDDEN & set(index))
     if not index or index in (".", "..") or index[0] in "-_+.":
         raise UsageError(

@@ -1,7 +1,4 @@
-"""Options of an index on a server, chosen when it is created.
-
-They stand in the query part of its URL, as in ``?quantization=int8&shards=3``.
-"""
+"""Options of an index on a server, in the query part of its URL, as in ``?m=32&shards=3``."""
 
 from __future__ import annotations
 
@@ -30,9 +27,7 @@ a vector are Elasticsearch's.
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions:
-    """Options of an index on a server.
-
-    They are used when the index is created; later they are read from the index itself.
+    """Options of an index on a server, used when it is created; later it tells them itself.
 
     Attributes:
         analyzer: Cuts the text into terms; must be one that the server has.
@@ -43,9 +38,6 @@ class IndexOptions:
         ef_construction: How many vectors are examined to find these neighbours.
         shards: Number of primary shards.
         replicas: Number of copies of each shard; None is the server's default.
-
-    Raises:
-        UsageError: If a value is not allowed.
     """
 
     analyzer: str = "english"

@@ -1,8 +1,7 @@
 """The reference backend: in memory, every span of every passage scored, BM25 from its formula.
 
-All other backends are tested against it. Nothing here is approximate, and it shares nothing with
-the embedded backend except how a text is cut into stems (`text.stems`): without the same terms no
-two rankings could agree.
+All others are tested against it. Nothing here is approximate, and it shares nothing with the
+embedded backend except `text.stems`: without the same terms no two rankings could agree.
 """
 
 from __future__ import annotations
@@ -86,10 +85,7 @@ class _Index:
 
 
 class MemoryWriter(Writer):
-    """Writes into a `MemoryBackend`; a document appears when its last passage is written.
-
-    A new index that has no document at the end is removed.
-    """
+    """Writes into a `MemoryBackend`; a document appears when its last passage is written."""
 
     def __init__(self, indexes: dict[str, _Index], name: str, *, is_new: bool) -> None:
         self._indexes, self._name, self._is_new = indexes, name, is_new

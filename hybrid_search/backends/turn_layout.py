@@ -1,7 +1,7 @@
 """The JSON that an index keeps about the turns of a passage.
 
-For each turn: number, start and end in the document, speaker, times, and keys unknown to us. Of the
-times of words it has those inside the passage.
+For each turn: number, start and end in the document, speaker, times, those of its words that are
+inside the passage, and keys unknown to us.
 """
 
 from __future__ import annotations
@@ -62,10 +62,7 @@ def pack_word_times(words: Sequence[WordTime]) -> list[list[int]]:
 
 
 def unpack_word_times(packed: Sequence[Iterable[int]]) -> list[WordTime]:
-    """Return the words that `pack_word_times` packed.
-
-    TypeError or ValueError is raised for what is no such record.
-    """
+    """Return what `pack_word_times` packed; TypeError or ValueError is raised for anything else."""
     offsets, times = (list(accumulate(row)) for row in packed)
     return list(zip(offsets[::2], offsets[1::2], times[::2], times[1::2], strict=True))
 

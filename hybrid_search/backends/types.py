@@ -20,10 +20,7 @@ from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, Floats, WordCodes
 
 SCHEMA = 4
-"""Version of the stored format.
-
-An index of another version is refused with the remedy: ingest again.
-"""
+"""Version of the stored format; an index of another one is refused."""
 
 Key = Any
 """Identifies a passage in its store: hashable, and meaningless to everybody but the store."""
@@ -51,10 +48,9 @@ class DamagedRowError(DamagedIndexError):
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """The model and settings that an index was created for.
+    """The model and settings that an index was created for; others are refused.
 
-    It is written once, at the first ingest. A query with another model is refused. `codebook` is
-    the name of the model's codebook, and `codes` are the bits of a number of a stored vector.
+    `codebook` is the name of the model's, and `codes` are the bits of a number of a stored vector.
     """
 
     model: str
@@ -87,13 +83,7 @@ Head = tuple[IndexSpec, Mapping[str, str]]
 
 
 def check_spec(index: str, index_spec: IndexSpec, requested_spec: IndexSpec) -> None:
-    """Check that vectors made for one spec may be written into, or compared with, an index.
-
-    The precision may differ: it is not part of the fingerprint.
-
-    Raises:
-        ModelError: If schema, fingerprint, dimension, context, policy, codebook or codes differ.
-    """
+    """Raise ModelError if vectors of one spec cannot go with an index; the precision may differ."""
     for name in ("schema", "fingerprint", "dimension", "context", "policy", "codebook", "codes"):
         index_value, requested_value = getattr(index_spec, name), getattr(requested_spec, name)
         if index_value != requested_value:
@@ -125,8 +115,8 @@ class IndexInfo:
         documents: How many documents it has.
         passages: How many passages they have.
         spans: How many covering windows these have.
-        bytes: What it takes on disk, on a server without replicas; None if nobody tells.
-        written_at: When it was last written, in UTC; None if nobody tells.
+        bytes: Its size on disk, on a server without replicas; None if unknown.
+        written_at: When it was last written, in UTC; None if unknown.
     """
 
     spec: IndexSpec
@@ -215,10 +205,10 @@ Position = Any
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScannedPassage:
-    """A passage as a scan of the whole index lists it, in the order of documents.
+    """A passage as a scan of the whole index lists it, which can go on behind `position`.
 
     It begins at `start` of its document. `tokens` are `word_codes.UNREADABLE` where the stored
-    codes cannot be read. A scan can go on behind `position`.
+    codes cannot be read.
     """
 
     key: Key

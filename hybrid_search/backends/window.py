@@ -6,14 +6,10 @@ from collections.abc import Hashable, Iterable
 
 
 def choose_window(documents: Iterable[Hashable], window: int) -> list[int]:
-    """Return the positions of the passages that are within the window of a leg.
+    """Return the positions of the passages within the window of a leg.
 
     They are the best `window` passages, and the best passage of each further document until there
-    are `window` documents.
-
-    Args:
-        documents: The document of each passage, the best passage first.
-        window: How many passages and documents, from 1.
+    are `window` documents; `documents` are those of the passages, the best passage first.
     """
     in_order = list(documents)
     from_last = range(len(in_order) - 1, -1, -1)

@@ -37,7 +37,7 @@ TYPES: Mapping[type, str] = {
     Path: "FILE",
     bool: "",  # a switch takes no value
 }
-"""What the help calls the value of an option that does not say it itself."""
+"""Names in the help for the values of options that name none themselves."""
 
 
 class Command(TyperCommand):

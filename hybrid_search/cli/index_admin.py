@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ServerSettings(TypedDict, total=False):
-    """What a server is told when an index is made."""
+    """The settings of an index on a server, given when it is made."""
 
     analyzer: Annotated[
         str | None, Parameter("Analyzer that cuts texts into terms; the server must have it.")
@@ -210,15 +210,10 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
     """Print the rows as a table that is never truncated."""
     table = [("index", "documents", "size", "model", "last written"), *map(_format_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for name, documents, size, model, written_at in table:
-        cells = (
-            name.ljust(widths[0]),
-            documents.rjust(widths[1]),
-            size.rjust(widths[2]),
-            model.ljust(widths[3]),
-            written_at,
-        )
-        options.print_lines("  ".join(cells).rstrip())
+    columns = zip("<>><<", widths, strict=True)
+    form = "  ".join(f"{{:{side}{width}}}" for side, width in columns)
+    for row in table:
+        options.print_lines(form.format(*row).rstrip())
 
 
 def _format_cells(row: dict[str, Any]) -> tuple[str, str, str, str, str]:

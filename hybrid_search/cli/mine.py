@@ -32,7 +32,6 @@ def mine(
     index: options.Index = DEFAULT_INDEX,
     *,
     output: mining_outputs.Output,
-    report: mining_outputs.Report,
     engine: Annotated[
         str, typer.Option(help="Where spans are scored: local, or ray: by actors of a Ray cluster.")
     ] = "local",
@@ -58,11 +57,11 @@ def mine(
     from hybrid_search.topics.topics import Topics
 
     out, to_index, shard = output["out"], output["to_index"], workers["shard"]
-    mining_outputs.check_outputs(output, report, shard)
+    mining_outputs.check_outputs(output, shard)
     loaded = Topics.load(topics)
     part = Shard.parse(shard) if shard else ALL_DOCUMENTS
     with connect(**place) as client:
-        mining_outputs.check_fields(client, index, report)
+        mining_outputs.check_fields(client, index, output)
         upload = mining_outputs.open_upload(client, index, to_index) if to_index else None
         summary = _mine_index(
             client,
@@ -76,9 +75,9 @@ def mine(
         )
         if out is not None:
             whole = None if output["since"] else part
-            mining_outputs.write_report(client, index, out, report, summary, whole)
+            mining_outputs.write_report(client, index, out, output, summary, whole)
         if upload and out is not None:
-            upload(out, summary, report["date"])
+            upload(out, summary, output["date"])
     _show(summary, out)
     if summary.progress.damaged:
         options.exit_with(1)

@@ -1,4 +1,4 @@
-"""What ``mine`` writes: its options, and a report or an index of matches made of its file."""
+"""The outputs of ``mine``: their options, and a report or an index of matches made of its file."""
 
 # The annotations of a table are read at run time, so they are not postponed here.
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Output(TypedDict, total=False):
-    """Where the matches go."""
+    """Where the matches go, and the page of them."""
 
     out: Annotated[
         Path | None,
@@ -47,11 +47,6 @@ class Output(TypedDict, total=False):
             value="TIME",
         ),
     ]
-
-
-class Report(TypedDict, total=False):
-    """The page of the matches."""
-
     report: Annotated[
         Path | None,
         Parameter("File for a page of the matches, in HTML; needs --out FILE in jsonl."),
@@ -65,7 +60,7 @@ class Report(TypedDict, total=False):
     ]
 
 
-def check_outputs(output: Output, report: Report, shard: str | None) -> None:
+def check_outputs(output: Output, shard: str | None) -> None:
     """Raise UsageError if the options are not compatible."""
     from hybrid_search.topics.match_file import check_format
 
@@ -80,11 +75,11 @@ def check_outputs(output: Output, report: Report, shard: str | None) -> None:
         raise UsageError(
             f"--since and --out are both {out}, whose matches would be lost: name another --out"
         )
-    options = {"--report": report["report"], "--to-index": to_index}
+    options = {"--report": output["report"], "--to-index": to_index}
     for name in (name for name, value in options.items() if value):
         if out is None or form != "jsonl":
             raise UsageError(f"{name} is made from a file of matches: add --out FILE, in jsonl")
-    _check_report(report, out, to_index)
+    _check_report(output)
     if to_index and shard:
         raise UsageError(
             f"--to-index replaces all matches of a topic, and --shard {shard} has some of them: "
@@ -92,10 +87,10 @@ def check_outputs(output: Output, report: Report, shard: str | None) -> None:
         )
 
 
-def _check_report(report: Report, out: Path | None, to_index: str | None) -> None:
-    path = report["report"]
+def _check_report(output: Output) -> None:
+    path, out = output["report"], output["out"]
     if path is None:
-        if report["by"] or (report["date"] and not to_index):
+        if output["by"] or (output["date"] and not output["to_index"]):
             raise UsageError("--by and --date belong to a report: add --report FILE.html")
     elif out and path.resolve() == out.resolve():
         raise UsageError(f"--report and --out are both {out}: name another file")
@@ -103,11 +98,11 @@ def _check_report(report: Report, out: Path | None, to_index: str | None) -> Non
         raise UsageError(f"there is no folder for the report {path}: make it first")
 
 
-def check_fields(client: "Client", index: str, report: Report) -> None:
+def check_fields(client: "Client", index: str, output: Output) -> None:
     """Raise UsageError if the index lacks a field of the report."""
     from hybrid_search.topics.report import writer
 
-    names = [*report["by"], *filter(None, [report["date"]])]
+    names = [*output["by"], *filter(None, [output["date"]])]
     if names:
         writer.check_fields(names, client.describe(index).fields)
 
@@ -116,7 +111,7 @@ def write_report(
     client: "Client",
     index: str,
     out: Path,
-    report: Report,
+    output: Output,
     summary: "MiningSummary",
     shard: "Shard | None",
 ) -> None:
@@ -127,7 +122,7 @@ def write_report(
     """
     from hybrid_search.topics.report import writer
 
-    path, by = report["report"], report["by"]
+    path, by = output["report"], output["by"]
     if path is None:
         return
     writer.write_report(
@@ -138,7 +133,7 @@ def write_report(
         index=index,
         model=client.describe(index).spec.fingerprint,
         by=by,
-        date_field=report["date"],
+        date_field=output["date"],
         values=writer.count_values(client.backend, index, shard, by) if shard else {},
     )
 

@@ -63,7 +63,10 @@ class Client:
     """An index store and an encoder, with every operation on them.
 
     Open it with `hybrid_search.connect`, in a ``with`` block, which closes it. The encoder is
-    loaded on first use. Every call may raise `HybridSearchError`.
+    loaded on first use.
+
+    Every call may raise `HybridSearchError`: UsageError for a value that is not allowed,
+    IndexMissingError if there is no such index, ModelError if another model wrote it.
 
     Attributes:
         backend: The underlying store, for programs that build on `hybrid_search.backends.base`.
@@ -129,10 +132,7 @@ class Client:
             **options: The index, how its spans are scored, and how many to list.
 
         Raises:
-            UsageError: If a value is not allowed.
-            IndexMissingError: If there is no such index.
             DocumentMissingError: If the index has no document with this id.
-            ModelError: If the index was written with another model.
 
         >>> with hybrid_search.connect() as client:
         ...     view = client.open_document("shop-001", "money back", spans=1)
@@ -373,8 +373,6 @@ class Client:
 
         Raises:
             UsageError: If a topic is not valid, or names a metadata field that is not in the index.
-            IndexMissingError: If there is no such index.
-            ModelError: If the index was written with another model.
 
         >>> topics = [{"name": "refund", "phrases": ["I want my money back"]}]
         >>> with hybrid_search.connect() as client:
@@ -426,8 +424,7 @@ class Client:
 
         PARAMETERS["feedback"].convert(feedback)
         check_executor(engine, workers)
-        valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
-        encoders = self._encoders_of(index)
+        valid_topics, encoders = Topics.load(topics), self._encoders_of(index)
         return mining.mine(
             self.backend,
             encoders.full,
@@ -459,7 +456,7 @@ class Client:
         """
         from hybrid_search.topics.topic_distances import measure_distances
 
-        valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
+        valid_topics = Topics.load(topics)
         return measure_distances(self.encoder, valid_topics)
 
     def queue_judging(
@@ -495,9 +492,8 @@ class Client:
 
         path = Path(judgments) if judgments is not None else None
         earlier = read_judgments(path) if path and path.exists() else []
-        loaded_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
         open_blocks = partial(self.mine_blocks, index=index)
-        return build_queue(open_blocks, loaded_topics, earlier, report)
+        return build_queue(open_blocks, Topics.load(topics), earlier, report)
 
     def tune(
         self, topics: str | Path, judgments: str | Path, *, index: str = DEFAULT_INDEX
@@ -511,8 +507,7 @@ class Client:
             index: The index with the judged spans.
 
         Returns:
-            The map of each topic with enough judgments, one map for all other topics, and the alpha
-            at which queries for the topics rank the judged documents best.
+            The map of each topic with enough judgments, and one map for all other topics.
 
         Raises:
             UsageError: If a file is not valid, or all judgments have the same answer.
@@ -552,8 +547,6 @@ class Client:
 
         Raises:
             UsageError: If a value is not allowed, or a field is not in the index.
-            IndexMissingError: If there is no such index.
-            ModelError: If the index was written with another model.
 
         >>> with hybrid_search.connect() as client:
         ...     wording = client.similar("put the money back on my card")[0]
@@ -594,7 +587,6 @@ class Client:
 
         Raises:
             UsageError: If a value or a line of the file is not allowed.
-            IndexMissingError: If there is no such index.
             MissingExtraError: If scikit-learn is not installed.
 
         >>> phrases = ["I want a refund", "give me my money back", "please hold the line"]
@@ -637,7 +629,6 @@ class Client:
         Raises:
             UsageError: If a value is not allowed, a topic is not valid, or a field is not in the
                 index.
-            IndexMissingError: If there is no such index.
             ModelError: If the index was written with another model, or the model does not predict
                 clause boundaries.
             MissingExtraError: If scikit-learn is not installed.
@@ -649,7 +640,7 @@ class Client:
         """
         from hybrid_search.discover import discover
 
-        known = topics if topics is None or isinstance(topics, Topics) else Topics.load(topics)
+        known = None if topics is None else Topics.load(topics)
         encoders = self._encoders_of(index)
         return discover.discover(
             self.backend, encoders.full, encoders.load_calibration, index, known, options
@@ -798,10 +789,6 @@ class Client:
             repair: First encode documents with damaged codes, or without vectors on a server,
                 again from their stored text. Implies `full`.
 
-        Raises:
-            IndexMissingError: If there is no such index.
-            ModelError: If the index was written with another model.
-
         >>> with hybrid_search.connect() as client:
         ...     client.verify(sample=1).is_sound
         True
@@ -838,7 +825,6 @@ class Client:
         1000000
         """
         from hybrid_search.maintenance import plan
-        from hybrid_search.text import window_policy
 
         info = self.describe(index) if index else None
         spec = info.spec if info else None

@@ -30,7 +30,8 @@ class ClientEncoders:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._executors = ExecutorCache()
+        self._lock, self._exit_stack = Lock(), ExitStack()
+        self._executors: dict[tuple[Any, ...], Executor] = {}  # at most one, by its settings
         self._encoders_by_name: dict[str, ClientEncoders] = {}
         self._names: dict[tuple[str, int], str | None] = {}
 
@@ -96,9 +97,32 @@ class ClientEncoders:
         size = settings.dimension or default_dimension(model)
         if spec and spec.dimension in model.sizes:
             size = spec.dimension
-        return self._executors.acquire(
+        return self.keep_executor(
             RayExecutor, self._folder, settings.device, settings.precision, size, workers
         )
+
+    @contextmanager
+    def keep_executor(
+        self, start: Callable[..., AbstractContextManager[Executor]], *settings: Any
+    ) -> Iterator[Executor]:
+        """Yield the executor of these settings, started with ``start(*settings)`` if necessary.
+
+        It is kept, so a cluster is joined once for all files of a folder; only one ingest uses it
+        at a time. If the block fails, it is closed, and the next call starts a new one.
+        """
+        with self._lock:
+            try:
+                if settings not in self._executors:
+                    self._close_executor()
+                    self._executors[settings] = self._exit_stack.enter_context(start(*settings))
+                yield self._executors[settings]
+            except BaseException:
+                self._close_executor()
+                raise
+
+    def _close_executor(self) -> None:
+        self._executors.clear()
+        self._exit_stack.close()
 
     def load_codebook(self, dimension: int) -> Codebook:
         """Return the model's codebook, with which stored codes can then be read."""
@@ -110,40 +134,6 @@ class ClientEncoders:
 
     def close(self) -> None:
         """Stop the cluster workers."""
-        self._executors.close()
+        self._close_executor()
         for encoders in self._encoders_by_name.values():
             encoders.close()
-
-
-class ExecutorCache:
-    """A cache of one started executor, so a cluster is joined once for all files of a folder.
-
-    Only one ingest uses it at a time.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._exit_stack = Lock(), ExitStack()
-        self._executors: dict[tuple[Any, ...], Executor] = {}  # at most one, by its settings
-
-    @contextmanager
-    def acquire(
-        self, start: Callable[..., AbstractContextManager[Executor]], *settings: Any
-    ) -> Iterator[Executor]:
-        """Yield the executor of these settings, started with ``start(*settings)`` if necessary.
-
-        If the block fails, the executor is closed, and the next call starts a new one.
-        """
-        with self._lock:
-            try:
-                if settings not in self._executors:
-                    self.close()
-                    self._executors[settings] = self._exit_stack.enter_context(start(*settings))
-                yield self._executors[settings]
-            except BaseException:
-                self.close()
-                raise
-
-    def close(self) -> None:
-        """Close the executor, if there is one."""
-        self._executors.clear()
-        self._exit_stack.close()

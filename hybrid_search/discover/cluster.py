@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,7 +20,7 @@ from hybrid_search.discover.groups import (
     describe_groups,
     group_phrases,
 )
-from hybrid_search.discover.phrase_table import PhraseTable, TableBuilder
+from hybrid_search.discover.phrase_table import PhrasePlace, PhraseTable, build_table, make_key
 from hybrid_search.discover.types import Occurrence, PhraseGroup
 from hybrid_search.discover.word_tree import WordTree, find_words
 from hybrid_search.encoder.base import Encoder
@@ -42,6 +42,9 @@ _log = logging.getLogger(__name__)
 
 PhraseSource: TypeAlias = "str | Path | Iterable[str] | Iterable[Match]"
 """A file, or phrases, or matches."""
+
+Context = tuple[ScannedPassage, PassageContent]
+"""A passage with its content."""
 
 OTHER_FORMATS = (".csv", ".parquet", ".json")
 """Endings of files that are neither JSON lines nor a phrase a line."""
@@ -152,10 +155,14 @@ def _read_table(
         return encode_alone(encoder, phrases)
     spec, _ = backend.read_head(index)
     encoder = match_encoder_to_index(encoder, index, spec)
-    reader = ContextReader(backend, index, spec.dimension)
     if phrases:
-        return reader.read_phrases(phrases, encoder)
-    table, missing = reader.read_mentions(mentions)
+        passages = read_contexts(backend, index, spec.dimension)
+        return build_table(find_phrases(passages, phrases, encoder))
+    distinct = {replace(mention, cosine=1.0) for mention in mentions}
+    documents = frozenset(mention.id for mention in distinct)
+    passages = read_contexts(backend, index, spec.dimension, documents)
+    table = build_table(_find_mentions(passages, distinct))
+    missing = len(distinct) - len(table.owners)
     if not table.texts:
         raise UsageError(
             f"index {index!r} has none of {missing:,} matches: name the index that was mined, or "
@@ -180,71 +187,60 @@ def _group_rest(grouping: Grouping) -> Grouping:
     return replace(grouping, labels=labels, means=means)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ContextReader:
-    """Reads phrases in their contexts from one index of vectors of this dimension."""
+def read_contexts(
+    backend: Backend, index: str, dimension: int, documents: frozenset[str] | None = None
+) -> Iterator[Context]:
+    """Yield the sound passages of these documents, all for None, with their content."""
+    passages = (
+        passage
+        for passage in backend.scan_codes(index)
+        if documents is None or passage.document_id in documents
+    )
+    for block in read_blocks(passages):
+        contents = fetch_sound(backend, index, block.passages, set())
+        for passage in block.passages:
+            content = contents.get(passage.key)
+            if content and word_codes.is_sound(passage.tokens, dimension):
+                yield passage, content
 
-    backend: Backend
-    index: str
-    dimension: int
 
-    def read_mentions(self, mentions: Sequence[Occurrence]) -> tuple[PhraseTable, int]:
-        """Return the phrases of mentions, and how many mentions the index does not have.
+def _find_mentions(
+    passages: Iterable[Context], mentions: Iterable[Occurrence]
+) -> Iterator[PhrasePlace]:
+    """Yield each mention once, unless its document was deleted, or has other words there now."""
+    by_document: defaultdict[str, set[Occurrence]] = defaultdict(set)
+    for mention in mentions:
+        by_document[mention.id].add(mention)
+    for passage, content in passages:
+        for mention in sorted(by_document[passage.document_id], key=lambda item: item.start):
+            if _has_words(content, mention):
+                by_document[passage.document_id].discard(mention)
+                yield mention.text, pool_words(passage, mention.start, mention.end), mention
 
-        It does not have one if the document was deleted, or has other words there now.
-        """
-        by_document: defaultdict[str, set[Occurrence]] = defaultdict(set)
-        distinct = {replace(mention, cosine=1.0) for mention in mentions}
-        for mention in distinct:
-            by_document[mention.id].add(mention)
-        builder, count = TableBuilder(), 0
-        for passage, content in self.read_passages(frozenset(by_document)):
-            for mention in sorted(by_document[passage.document_id], key=lambda item: item.start):
-                if _has_words(content, mention):
-                    by_document[passage.document_id].discard(mention)
-                    vector = pool_words(passage, mention.start, mention.end)
-                    builder.add(mention.text, vector, mention)
-                    count += 1
-        return builder.build(), len(distinct) - count
 
-    def read_phrases(self, phrases: Sequence[str], encoder: Encoder) -> PhraseTable:
-        """Return phrases with all contexts of each; one without any is encoded alone.
+def find_phrases(
+    passages: Iterable[Context], phrases: Sequence[str], encoder: Encoder
+) -> Iterator[PhrasePlace]:
+    """Yield the places of phrases in some passages; a phrase without any is encoded alone.
 
-        Raises UsageError for a phrase without a word.
-        """
-        tree, builder = WordTree(phrases), TableBuilder()
-        for passage, content in self.read_passages(None):
-            for turn in read_turns(parse_layout(content)):
-                for name, place in _find_places(tree, passage, content, turn):
-                    builder.add(name, pool_words(passage, place.start, place.end), place)
-        for phrase in dict.fromkeys(phrases):
-            if phrase not in builder:
-                builder.add(phrase, query_vectors(encoder, [phrase])[0], None)
-        return builder.build()
-
-    def read_passages(
-        self, documents: frozenset[str] | None
-    ) -> Iterator[tuple[ScannedPassage, PassageContent]]:
-        """Yield the sound passages of these documents, all for None, with their content."""
-        passages = (
-            passage
-            for passage in self.backend.scan_codes(self.index)
-            if documents is None or passage.document_id in documents
-        )
-        for block in read_blocks(passages):
-            contents = fetch_sound(self.backend, self.index, block.passages, set())
-            for passage in block.passages:
-                content = contents.get(passage.key)
-                if content and word_codes.is_sound(passage.tokens, self.dimension):
-                    yield passage, content
+    Raises UsageError for a phrase without a word.
+    """
+    tree, found = WordTree(phrases), set[str]()
+    for passage, content in passages:
+        for turn in read_turns(parse_layout(content)):
+            for name, place in _find_places(tree, passage, content, turn):
+                found.add(make_key(name))
+                yield name, pool_words(passage, place.start, place.end), place
+    for phrase in phrases:
+        if make_key(phrase) not in found:
+            found.add(make_key(phrase))
+            yield phrase, query_vectors(encoder, [phrase])[0], None
 
 
 def encode_alone(encoder: Encoder, phrases: Sequence[str]) -> PhraseTable:
     """Return phrases encoded without any context. Raises UsageError for one without a word."""
-    builder = TableBuilder()
-    for phrase, vector in zip(phrases, query_vectors(encoder, phrases), strict=True):
-        builder.add(phrase, vector, None)
-    return builder.build()
+    vectors = query_vectors(encoder, phrases)
+    return build_table((*pair, None) for pair in zip(phrases, vectors, strict=True))
 
 
 def _has_words(content: PassageContent, mention: Occurrence) -> bool:
@@ -260,7 +256,7 @@ def _find_places(
     text = content.text[first - content.start : turn.end - content.start]
     words = find_words(text)
     for names, first_word, last_word in tree.find(words):
-        start, end = words[first_word].start, words[last_word].end
+        start, end = words[first_word].start(), words[last_word].end()
         where = (passage.document_id, turn.turn, turn.speaker, first + start, first + end)
         if _is_own(passage, first + start):
             yield names[0], Occurrence(*where, text[start:end], 1.0)

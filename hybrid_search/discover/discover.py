@@ -1,7 +1,7 @@
 """Discover what is said often that no topic covers: clauses, folded, grouped and ranked.
 
-One scan over the word codes chooses the clauses, and those that are no mention of a known topic
-and no small talk are grouped. Memory is bounded: `ClauseStore` takes a sample of the documents if
+One scan over the word codes chooses the clauses. They are grouped, except mentions of a known topic
+and small talk. Memory is bounded: `ClauseStore` takes a sample of the documents if
 all are too many, and `groups` compares a sample of the wordings with each other.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -26,8 +26,8 @@ from hybrid_search.discover.groups import (
     group_phrases,
 )
 from hybrid_search.discover.options import DiscoverOptions
-from hybrid_search.discover.phrase_table import PhraseTable, TableBuilder
-from hybrid_search.discover.small_talk import SmallTalk, is_small_talk
+from hybrid_search.discover.phrase_table import PhraseTable, build_table
+from hybrid_search.discover.small_talk import encode_formulas, is_small_talk
 from hybrid_search.discover.types import ChosenSpans, Discovery, Occurrence, PhraseGroup
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.parameters import complete
@@ -35,7 +35,6 @@ from hybrid_search.search.calibration import LoadCalibration
 from hybrid_search.search.no_hits import describe_empty_index
 from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.text.filters import compile_where
-from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats, Halves
 from hybrid_search.topics.blocks import read_blocks, score_blocks
 from hybrid_search.topics.mention_calibration import choose_maps
@@ -58,11 +57,18 @@ class ClauseStore:
     Each document has a fixed random number from its id and the seed. When the clauses get too many,
     documents with a number in the upper half are dropped, and ignored from then on. The sample does
     not depend on the order of the scan: it is the largest that fits.
+
+    `documents` has 1 for each document that was looked at; `covered` and `small_talk` have how many
+    of its clauses are mentions of a topic, or small talk. Documents that the sample has dropped
+    since stay in all three: `count_sampled` leaves them out.
     """
 
     seed: int
     capacity: int = CAPACITY
     halvings: int = 0
+    documents: dict[str, int] = field(default_factory=dict)
+    covered: Counter[str] = field(default_factory=Counter)
+    small_talk: Counter[str] = field(default_factory=Counter)
     _clauses: list[tuple[Occurrence, Halves]] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -92,15 +98,23 @@ class ClauseStore:
             self.halvings += 1
             self._clauses = [row for row in self._clauses if self.takes(row[0].id)]
 
+    def takes_passage(self, passage: ScannedPassage) -> bool:
+        """Return whether the document of a passage is in the sample, and count it if it is."""
+        is_taken = self.takes(passage.document_id)
+        if is_taken:
+            self.documents[passage.document_id] = 1
+        return is_taken
+
+    def count_sampled(self, counts: Mapping[str, int]) -> int:
+        """Return the sum of the counts of the documents that are in the sample now."""
+        return sum(counts[name] for name in filter(self.takes, counts))
+
     def fold(self) -> PhraseTable:
         """Return the different wordings: clauses of the same words are one phrase.
 
         Its vector is the mean over all the contexts in which it was said, as in McPhraSy.
         """
-        builder = TableBuilder()
-        for place, vector in self._clauses:
-            builder.add(place.text, vector, place)
-        return builder.build()
+        return build_table((place.text, vector, place) for place, vector in self._clauses)
 
 
 Covers = Callable[[int, str | None], bool]
@@ -155,23 +169,24 @@ def discover(
     The errors are those of `Client.discover`, which has the options.
     """
     values = complete(DiscoverOptions, options, "Client.discover")
-    scan = scan_clauses(backend, encoder, load_calibration, index, topics, options, capacity)
-    if not scan.documents:
+    store, known, damaged = scan_clauses(
+        backend, encoder, load_calibration, index, topics, options, capacity
+    )
+    documents = store.count_sampled(store.documents)
+    if not documents:
         _log.warning("%s", describe_empty_index(index))
-    grouping = group_phrases(scan.store.fold(), values["distance"], values["seed"], sample)
-    numbers = rank_groups(grouping, scan.topics)[: values["groups"]]
-    groups = tuple(_describe(grouping, scan.topics, numbers))
-    covered, small_talk = map(scan.count_left_out, (scan.covered, scan.small_talk))
+    grouping = group_phrases(store.fold(), values["distance"], values["seed"], sample)
+    numbers = rank_groups(grouping, known)[: values["groups"]]
     return Discovery(
-        groups,
-        documents=scan.documents,
-        sampled=scan.store.sampled,
-        clauses=len(scan.store),
-        covered=covered,
-        small_talk=small_talk,
+        tuple(_describe(grouping, known, numbers)),
+        documents=documents,
+        sampled=store.sampled,
+        clauses=len(store),
+        covered=store.count_sampled(store.covered),
+        small_talk=store.count_sampled(store.small_talk),
         wordings=len(grouping.table.texts),
         compared=grouping.compared,
-        damaged=scan.damaged + len(scan.reader.damaged),
+        damaged=damaged,
         seed=values["seed"],
     )
 
@@ -184,8 +199,12 @@ def scan_clauses(
     topics: Topics | None,
     options: DiscoverOptions,
     capacity: int = CAPACITY,
-) -> ClauseScan:
-    """Return the clauses of an index that no topic covers; see `discover` for the parameters."""
+) -> tuple[ClauseStore, TopicMatrix | None, int]:
+    """Return the clauses of an index that no topic covers, without small talk.
+
+    The others are the known topics, and the number of damaged passages. The parameters are those of
+    `discover`.
+    """
     values = complete(DiscoverOptions, options, "Client.discover")
     spec, fields = backend.read_head(index)
     encoder = match_encoder_to_index(encoder, index, spec)
@@ -195,61 +214,24 @@ def scan_clauses(
     if topics:
         maps = choose_maps(topics, spec, load_calibration, has_prior=True)
         known = build_matrix(encoder, topics, maps.find)
-    scan = ClauseScan(
-        SpanReader(backend, index, frozenset(values["speakers"]), conditions),
-        ClauseStore(values["seed"], capacity),
-        known,
-        SmallTalk.load(encoder),
+    reader = SpanReader(backend, index, frozenset(values["speakers"]), conditions)
+    store, is_formula, damaged = ClauseStore(values["seed"], capacity), encode_formulas(encoder), 0
+    choose = partial(
+        find_clauses, dimension=spec.dimension, prior=prior, least_words=values["least_words"]
     )
-    scan.run(spec.dimension, prior, values["least_words"])
-    return scan
-
-
-@dataclass(slots=True, eq=False)
-class ClauseScan:
-    """Fills a store with the clauses of an index that no topic covers, without small talk.
-
-    `covered` and `small_talk` count by document what is left out: the sample may shrink later.
-    """
-
-    reader: SpanReader
-    store: ClauseStore
-    topics: TopicMatrix | None
-    phrases: SmallTalk
-    damaged: int = 0
-    _documents: set[str] = field(default_factory=set)
-    covered: Counter[str] = field(default_factory=Counter)
-    small_talk: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def documents(self) -> int:
-        """How many documents of the sample were looked at."""
-        return sum(map(self.store.takes, self._documents))
-
-    def count_left_out(self, counts: Counter[str]) -> int:
-        """Return how many clauses of the sample are among `covered` or `small_talk`."""
-        return sum(counts[name] for name in filter(self.store.takes, counts))
-
-    def run(self, dimension: int, prior: SpanPrior, least_words: int) -> None:
-        """Look at all passages of the index."""
-        choose = partial(find_clauses, dimension=dimension, prior=prior, least_words=least_words)
-        for block, spans in score_blocks(read_blocks(self._read_passages()), choose):
-            self.damaged += spans.damaged
-            covers = find_covered(self.topics, spans) if self.topics else None
-            is_near = self.phrases.find(spans.vectors)
-            for row, place in self.reader.read(block.passages, spans):
-                if covers and covers(row, place.speaker):
-                    self.covered[place.id] += 1
-                elif is_near[row] or is_small_talk(place.text):
-                    self.small_talk[place.id] += 1
-                else:
-                    self.store.add(place, spans.vectors[row])
-
-    def _read_passages(self) -> Iterator[ScannedPassage]:
-        for passage in self.reader.backend.scan_codes(self.reader.index):
-            if self.store.takes(passage.document_id):
-                self._documents.add(passage.document_id)
-                yield passage
+    passages = filter(store.takes_passage, backend.scan_codes(index))
+    for block, spans in score_blocks(read_blocks(passages), choose):
+        damaged += spans.damaged
+        covers = find_covered(known, spans) if known else None
+        are_formulas = is_formula(spans.vectors)
+        for row, place in reader.read(block.passages, spans):
+            if covers and covers(row, place.speaker):
+                store.covered[place.id] += 1
+            elif are_formulas[row] or is_small_talk(place.text):
+                store.small_talk[place.id] += 1
+            else:
+                store.add(place, spans.vectors[row])
+    return store, known, damaged + len(reader.damaged)
 
 
 def rank_groups(grouping: Grouping, topics: TopicMatrix | None) -> list[int]:

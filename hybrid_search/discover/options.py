@@ -45,7 +45,7 @@ class SimilarOptions(TypedDict, total=False):
 
 
 class DiscoverOptions(TypedDict, total=False):
-    """What is looked at, and how it is grouped."""
+    """The clauses that are looked at, and how they are grouped."""
 
     groups: Annotated[
         int, Parameter("How many groups to return.", default=30, limits=(1, math.inf))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,42 +43,42 @@ class PhraseTable:
         return counts
 
 
-@dataclass(slots=True, eq=False)
-class TableBuilder:
-    """Collects places; the same words are one phrase, whatever their case and punctuation."""
+PhrasePlace = tuple[str, NDArray[np.floating], Occurrence | None]
+"""A phrase with its unit vector at a place, None if it is in no document."""
 
-    _numbers: dict[str, int] = field(default_factory=dict)
-    _document_numbers: dict[str, int] = field(default_factory=dict)
-    _texts: list[str] = field(default_factory=list)
-    _examples: list[Occurrence | None] = field(default_factory=list)
-    _sums: list[Floats] = field(default_factory=list)
-    _owners: list[int] = field(default_factory=list)
-    _documents: list[int] = field(default_factory=list)
 
-    def add(self, text: str, vector: NDArray[np.floating], place: Occurrence | None) -> None:
-        """Take a phrase with its unit vector at a place, None if it is in no document."""
-        number = self._numbers.setdefault(normalize(text) or text, len(self._texts))
-        if number == len(self._texts):
-            self._texts.append(text)
-            self._examples.append(place)
-            self._sums.append(np.zeros(len(vector), dtype=np.float32))
-        self._sums[number] += vector
-        self._owners.append(number)
-        documents = self._document_numbers
-        self._documents.append(
-            documents.setdefault(place.id, len(documents)) if place else NO_DOCUMENT
+def build_table(rows: Iterable[PhrasePlace]) -> PhraseTable:
+    """Return the phrases of some places, in the order in which they came first.
+
+    The same words are one phrase, whatever their case and punctuation.
+    """
+    numbers: dict[str, int] = {}
+    document_numbers: dict[str, int] = {}
+    texts: list[str] = []
+    examples: list[Occurrence | None] = []
+    sums: list[Floats] = []
+    owners: list[int] = []
+    documents: list[int] = []
+    for text, vector, place in rows:
+        number = numbers.setdefault(make_key(text), len(texts))
+        if number == len(texts):
+            texts.append(text)
+            examples.append(place)
+            sums.append(np.zeros(len(vector), dtype=np.float32))
+        sums[number] += vector
+        owners.append(number)
+        documents.append(
+            document_numbers.setdefault(place.id, len(document_numbers)) if place else NO_DOCUMENT
         )
+    return PhraseTable(
+        texts,
+        normalize_rows(np.stack(sums) if sums else np.zeros((0, 1), dtype=np.float32)),
+        examples,
+        np.array(owners, dtype=np.int64),
+        np.array(documents, dtype=np.int64),
+    )
 
-    def __contains__(self, text: str) -> bool:
-        return (normalize(text) or text) in self._numbers
 
-    def build(self) -> PhraseTable:
-        """Return the phrases, in the order in which they came first."""
-        sums = np.stack(self._sums) if self._sums else np.zeros((0, 1), dtype=np.float32)
-        return PhraseTable(
-            self._texts,
-            normalize_rows(sums),
-            self._examples,
-            np.array(self._owners, dtype=np.int64),
-            np.array(self._documents, dtype=np.int64),
-        )
+def make_key(text: str) -> str:
+    """Return what phrases of the same words share, whatever their case and punctuation."""
+    return normalize(text) or text

@@ -6,7 +6,8 @@ The answer is exact: every span of every passage is compared with the phrase, as
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -49,20 +50,31 @@ def find_similar_phrases(
     choose = partial(
         find_similar, phrase=vector, prior=span_prior(encoder), least_cosine=values["min_cosine"]
     )
-    wordings, damaged = _Wordings(), 0
+    wordings: dict[str, _Wording] = {}
+    dropped_cosine, damaged = -math.inf, 0
     for block, spans in score_blocks(read_blocks(backend.scan_codes(index)), choose):
         damaged += spans.damaged
         for row, place in reader.read(block.passages, spans):
-            wordings.add(place, spans.vectors[row])
+            if place.cosine <= dropped_cosine:
+                continue
+            vector = spans.vectors[row]
+            wording = wordings.setdefault(normalize(place.text), _Wording(place, vector))
+            wording.add(place, vector)
+            if len(wordings) > MOST_WORDINGS:  # the half with the smaller cosines is dropped
+                cosines = {key: item.example.cosine for key, item in wordings.items()}
+                dropped_cosine = float(np.median(list(cosines.values())))
+                wordings = {
+                    key: item for key, item in wordings.items() if cosines[key] > dropped_cosine
+                }
     warn_of_damage(damaged + len(reader.damaged), index)
-    if wordings.least_cosine is not None:
+    if dropped_cosine > -math.inf:
         _log.warning(
-            "more than %d wordings are near enough, so those with a cosine under %.3f were left "
-            "out: ask for a larger min_cosine",
+            "more than %d wordings are near enough, so those with a cosine of at most %.3f were "
+            "left out: ask for a larger min_cosine",
             MOST_WORDINGS,
-            wordings.least_cosine,
+            dropped_cosine,
         )
-    return list(_fold(wordings.sort(), values["size"], values["fold"]))
+    return list(_fold(_sort(wordings.values()), values["size"], values["fold"]))
 
 
 @dataclass(slots=True, eq=False)
@@ -81,40 +93,16 @@ class _Wording:
             self.example, self.vector = place, vector
 
 
-@dataclass(slots=True, eq=False)
-class _Wordings:
-    """All wordings; when they get too many, the half with the smaller cosines is dropped.
-
-    Attributes:
-        least_cosine: No wording with a larger cosine was dropped; None if none was.
-    """
-
-    least_cosine: float | None = None
-    _by_words: dict[str, _Wording] = field(default_factory=dict)
-
-    def add(self, place: Occurrence, vector: Floats) -> None:
-        if self.least_cosine is not None and place.cosine < self.least_cosine:
-            return
-        wording = self._by_words.setdefault(normalize(place.text), _Wording(place, vector))
-        wording.add(place, vector)
-        if len(self._by_words) > MOST_WORDINGS:
-            self.least_cosine = float(np.median([item.example.cosine for item in self.sort()]))
-            self._by_words = {
-                key: item
-                for key, item in self._by_words.items()
-                if item.example.cosine > self.least_cosine
-            }
-
-    def sort(self) -> list[_Wording]:
-        """Return the wordings, the largest cosine first, then the shortest."""
-        return sorted(
-            self._by_words.values(),
-            key=lambda item: (-item.example.cosine, len(item.example.text), item.example.text),
-        )
+def _sort(wordings: Iterable[_Wording]) -> list[_Wording]:
+    """Return the wordings, the largest cosine first, then the shortest."""
+    return sorted(
+        wordings,
+        key=lambda item: (-item.example.cosine, len(item.example.text), item.example.text),
+    )
 
 
 def _fold(wordings: list[_Wording], size: int, least_cosine: float) -> Iterator[SimilarPhrase]:
-    """Yield the first wordings, each with those that are near to it and not to one before."""
+    """Yield the first wordings, each with the others that are near to it and to none before."""
     groups: list[list[_Wording]] = []
     first_vectors = np.zeros((size, len(wordings[0].vector) if wordings else 0), dtype=np.float32)
     for wording in wordings:

@@ -11,8 +11,7 @@ number is 5197". The words are looked at in lower case, since recognisers write 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 
 import numpy as np
@@ -71,29 +70,15 @@ _DETAIL = re.compile(r"\S*[\d@]\S*|[b-hj-zB-HJ-Z]\W*|[A-Z][a-z]+\W*")
 """A number, a code, an address; a letter that is spelled; a name, unless the clause begins so."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SmallTalk:
-    """Vectors of such phrases, float32 ``[phrases, dimension]``, and what is near to each.
+def encode_formulas(encoder: Encoder) -> Callable[[Floats], NDArray[np.bool_]]:
+    """Return a function that tells which clauses are near to one of these phrases.
 
-    >>> [is_detail("789 745 2525"), is_detail("I need 2 red vine pizzas")]
-    [True, False]
+    It takes their vectors, float32 ``[n, dimension]``, and returns bool ``[n]``.
     """
-
-    vectors: Floats
-    limits: Floats
-
-    @classmethod
-    def load(cls, encoder: Encoder) -> SmallTalk:
-        """Return the phrases, encoded."""
-        kinds = {PLEASANTRIES: NEAR_PLEASANTRY, DETAILS: NEAR_DETAIL, NAMES: NEAR_NAME}
-        vectors = query_vectors(encoder, [phrase for phrases in kinds for phrase in phrases])
-        limits = np.repeat(list(kinds.values()), list(map(len, kinds)))
-        return cls(np.stack(vectors), limits.astype(np.float32))
-
-    def find(self, vectors: Floats) -> NDArray[np.bool_]:
-        """Return which of these clauses are near to one of the phrases, bool ``[n]``."""
-        is_near = vectors @ self.vectors.T >= self.limits
-        return np.asarray(is_near.any(axis=1), dtype=np.bool_)
+    kinds = {PLEASANTRIES: NEAR_PLEASANTRY, DETAILS: NEAR_DETAIL, NAMES: NEAR_NAME}
+    phrases = np.stack(query_vectors(encoder, [phrase for group in kinds for phrase in group]))
+    limits = np.repeat(list(kinds.values()), list(map(len, kinds))).astype(np.float32)
+    return lambda vectors: np.any(vectors @ phrases.T >= limits, axis=1)
 
 
 def is_small_talk(text: str) -> bool:
@@ -102,7 +87,11 @@ def is_small_talk(text: str) -> bool:
 
 
 def is_detail(text: str) -> bool:
-    """Return whether many words of a clause are numbers, codes, addresses or names."""
+    """Return whether many words of a clause are numbers, codes, addresses or names.
+
+    >>> [is_detail("789 745 2525"), is_detail("I need 2 red vine pizzas")]
+    [True, False]
+    """
     first, *rest = join_codes(text).split() or [""]
     # a word in capitals is a name only where others are not
     words = [first[:1].lower() + first[1:], *rest]

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _END = ""
 """The key in a tree's node for the phrases that end there; no word is empty."""
 
 
-class WordPlace(NamedTuple):
-    """A word in lower case, and its place in the text, in code points."""
-
-    word: str
-    start: int
-    end: int
-
-
-def find_words(text: str) -> list[WordPlace]:
-    """Return the words of a text, with apostrophes and no other punctuation."""
-    return [
-        WordPlace(match.group().lower(), match.start(), match.end())
-        for match in _WORD.finditer(text)
-    ]
+def find_words(text: str) -> list[re.Match[str]]:
+    """Return the words of a text with their places; of punctuation they have apostrophes alone."""
+    return list(_WORD.finditer(text))
 
 
 def split_words(text: str) -> list[str]:
     """Return the words of a text in lower case, without their places."""
-    return [match.group().lower() for match in _WORD.finditer(text)]
+    return [word.group().lower() for word in find_words(text)]
 
 
 def normalize(text: str) -> str:
@@ -55,7 +44,7 @@ class WordTree:
             if node is not self._root:
                 node.setdefault(_END, []).append(phrase)
 
-    def find(self, words: Sequence[WordPlace]) -> Iterator[tuple[list[str], int, int]]:
+    def find(self, words: Sequence[re.Match[str]]) -> Iterator[tuple[list[str], int, int]]:
         """Yield the phrases at each place, with the numbers of their first and last word.
 
         Phrases inside others are among them.
@@ -63,7 +52,7 @@ class WordTree:
         for first in range(len(words)):
             node = self._root
             for last in range(first, len(words)):
-                node = node.get(words[last].word, {})
+                node = node.get(words[last].group().lower(), {})
                 if not node:
                     break
                 if _END in node:

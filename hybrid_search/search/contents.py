@@ -19,7 +19,7 @@ from hybrid_search.search.query import Query
 from hybrid_search.search.span_content import parse_metadata
 from hybrid_search.search.types import Group
 from hybrid_search.text.filters import ID, Scalar, leaves
-from hybrid_search.text.name_lists import list_names
+from hybrid_search.text.name_lists import describe_fields
 from hybrid_search.text.values import select_comparable
 
 
@@ -81,19 +81,17 @@ def one_group_by_document(groups: Sequence[Group]) -> list[Group]:
 
 def check_fields(query: Query, fields: Mapping[str, str]) -> None:
     """Raise UsageError if a field is missing from the index or has no plain values."""
-    countable = sorted(name for name, kind in fields.items() if kind != "object")
     if query.sort:
-        _check_field(query.sort.removeprefix("-"), sorted([ID, *countable]))
+        _check_field(query.sort.removeprefix("-"), {**fields, ID: "string"})
     groups = [query.group_field] if query.group_field else []
     for name in (*groups, *query.facets):  # id is not allowed: every value would be different
-        _check_field(name, countable)
+        _check_field(name, fields)
 
 
-def _check_field(name: str, allowed: Sequence[str]) -> None:
-    if name not in allowed:
+def _check_field(name: str, fields: Mapping[str, str]) -> None:
+    if fields.get(name, "object") == "object":
         raise UsageError(
-            f"cannot sort, group or count by {show_value(name)}: the index has no such field. "
-            f"Its fields: {list_names(allowed, name)}"
+            f"cannot sort, group or count by {show_value(name)}: {describe_fields(fields, name)}"
         )
 
 

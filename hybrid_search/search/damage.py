@@ -13,7 +13,7 @@ EFFECTS: Mapping[FaultKind, str] = {
     "text": "left out, because of a damaged text, place or metadata",
     "offsets": "without some spans, because of damaged offsets",
 }
-"""What damage does to an answer."""
+"""The effect of each kind of damage on an answer."""
 
 _log = logging.getLogger(__name__)
 

@@ -80,7 +80,7 @@ def _explain(
 def _find_passages(
     backend: Backend, index: str, request: Request, conditions: Sequence[Condition], window: int = 1
 ) -> Sequence[StoredPassage]:
-    """Return up to `window` passages that fulfil conditions, and those with damaged codes."""
+    """Return up to `window` passages that fulfil conditions, and passages with damaged codes."""
     plain = replace(request, window=window, conditions=tuple(conditions))
     return backend.find(index, replace(plain, lexical=False, semantic=True)).passages
 

@@ -46,7 +46,7 @@ FUSION_NAMES = ("calibrated", "min_max", "l2", "z_score", "rrf")
 
 DEFAULT_FUSION = FUSION_NAMES[0]
 DOCUMENT, PASSAGE = "document", "passage"
-"""What hits are, unless they are grouped by a metadata field."""
+"""The kinds of hits that are not grouped by a metadata field."""
 
 ASKING, SHOWING = "Asking", "Showing"
 """Panels of the command line's help."""

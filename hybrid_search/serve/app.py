@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
@@ -23,13 +24,14 @@ from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.parameters import check_text
 from hybrid_search.serve import openapi
 from hybrid_search.serve.guard import Guard
-from hybrid_search.serve.judging import Judging
+from hybrid_search.serve.judging import build_judgment
 from hybrid_search.serve.limits import JSON_TYPE, Gate, read_object
 from hybrid_search.serve.metrics import RequestMetrics
 from hybrid_search.serve.operations import check_names, list_operations
 from hybrid_search.serve.options import ServeOptions
 from hybrid_search.serve.problems import Problem, build_response, dump_json, explain_error
 from hybrid_search.serve.signatures import Schema
+from hybrid_search.topics.judgments import Judgment, append_judgments, read_judgments
 
 PAGE_FOLDER = Path(__file__).parent / "static"
 
@@ -45,7 +47,7 @@ class Service:
     def __init__(self, client: AsyncClient, options: ServeOptions, place: str) -> None:
         self._client, self._options, self._place = client, options, place
         self._gate = Gate(options.queries, options.timeout)
-        self._judging = Judging(options.judgments, client) if options.judgments else None
+        self._judging = asyncio.Lock()  # judgments are written one after the other
         self._metrics = RequestMetrics(self._gate)
 
     def build_app(self) -> ASGIApp:
@@ -93,7 +95,7 @@ class Service:
     async def _list_indexes(self, _: Request) -> Response:
         names = await self._gate.run(self._client.indexes())
         indexes = [await self._describe_index(name) for name in names]
-        return answer_json({"indexes": indexes, "judgments": self._judging is not None})
+        return answer_json({"indexes": indexes, "judgments": self._options.judgments is not None})
 
     async def _describe_index(self, name: str) -> dict[str, Any]:
         """Return the description of an index; an index that cannot be read has only its name."""
@@ -106,14 +108,26 @@ class Service:
 
     async def _answer_judgments(self, request: Request) -> Response:
         """List the judgments that hold, or add one."""
-        if self._judging is None:
+        path = self._options.judgments
+        if path is None:
             raise Problem(404, "judgments are not taken: start the service with --judgments FILE")
         if request.method == "POST":
             values = await read_object(request, self._options)
-            judgment = await self._gate.run(self._judging.add(values))
+            judgment = await self._gate.run(self._add_judgment(path, values))
             return answer_json(judgment.to_dict())
-        judgments = await self._gate.run(self._judging.read())
+        judgments = await self._gate.run(self._read_judgments(path))
         return answer_json({"judgments": [judgment.to_dict() for judgment in judgments]})
+
+    async def _add_judgment(self, path: Path, values: dict[str, Any]) -> Judgment:
+        judgment = await build_judgment(self._client, values)
+        async with self._judging:
+            await asyncio.to_thread(append_judgments, path, [judgment])
+        return judgment
+
+    async def _read_judgments(self, path: Path) -> list[Judgment]:
+        """Return the judgments that hold; none if there is no file yet."""
+        async with self._judging:
+            return await asyncio.to_thread(read_judgments, path) if path.exists() else []
 
     async def _describe(self, _: Request) -> Response:
         return answer_json(openapi.build_description())

@@ -1,9 +1,7 @@
-"""Take the answers of people who look at spans, and write them into a file of judgments."""
+"""Make judgments of the answers of people who look at spans."""
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
@@ -13,7 +11,7 @@ from hybrid_search.async_client import AsyncClient
 from hybrid_search.errors import UsageError, put_plainly
 from hybrid_search.parameters import MAX_PHRASE
 from hybrid_search.search.query import DEFAULTS
-from hybrid_search.topics.judgments import Judgment, append_judgments, current_time, read_judgments
+from hybrid_search.topics.judgments import Judgment, current_time
 
 _Offset = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 _Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE)]
@@ -21,7 +19,7 @@ _Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE)]
 
 @with_config(ConfigDict(extra="forbid"))
 class JudgmentBody(TypedDict):
-    """What somebody says of a span: is it what the phrase means?"""
+    """An answer to whether a span is what a phrase means."""
 
     phrase: _Phrase
     id: Annotated[str, Field(min_length=1)]
@@ -36,50 +34,33 @@ class JudgmentBody(TypedDict):
 BODY = TypeAdapter(JudgmentBody)
 
 
-class Judging:
-    """Appends judgments to a file, one after the other; `client` knows the documents."""
+async def build_judgment(client: AsyncClient, values: dict[str, Any]) -> Judgment:
+    """Return the judgment in a body, with the model of its index and the time.
 
-    def __init__(self, path: Path, client: AsyncClient) -> None:
-        self._path, self._client = path, client
-        self._lock = asyncio.Lock()
-
-    async def add(self, values: dict[str, Any]) -> Judgment:
-        """Return a judgment that was written, with the model of its index and the time.
-
-        Raises:
-            UsageError: If a value is not allowed, or the span is not in the document.
-        """
-        body = _parse(values)
-        index = body.get("index", DEFAULTS["index"])
-        view = await self._client.open_document(body["id"], index=index)
-        start, end = body["start"], body["end"]
-        if not start < end or view.text[start:end] != body["text"]:
-            raise UsageError(
-                f"text is not what document {body['id'][:80]!r} has from {start} to {end}: "
-                "send a span of a hit"
-            )
-        info = await self._client.describe(index)
-        judgment = Judgment(
-            topic=body.get("topic", body["phrase"]),
-            phrase=body["phrase"],
-            id=body["id"],
-            start=start,
-            end=end,
-            text=body["text"],
-            answer=body["answer"],
-            model=info.spec.fingerprint,
-            at=current_time(),
+    Raises:
+        UsageError: If a value is not allowed, or the span is not in the document.
+    """
+    body = _parse(values)
+    index = body.get("index", DEFAULTS["index"])
+    view = await client.open_document(body["id"], index=index)
+    start, end = body["start"], body["end"]
+    if not start < end or view.text[start:end] != body["text"]:
+        raise UsageError(
+            f"text is not what document {body['id'][:80]!r} has from {start} to {end}: "
+            "send a span of a hit"
         )
-        async with self._lock:
-            await asyncio.to_thread(append_judgments, self._path, [judgment])
-        return judgment
-
-    async def read(self) -> list[Judgment]:
-        """Return the judgments that hold; none if there is no file yet."""
-        async with self._lock:
-            if not self._path.exists():
-                return []
-            return await asyncio.to_thread(read_judgments, self._path)
+    info = await client.describe(index)
+    return Judgment(
+        topic=body.get("topic", body["phrase"]),
+        phrase=body["phrase"],
+        id=body["id"],
+        start=start,
+        end=end,
+        text=body["text"],
+        answer=body["answer"],
+        model=info.spec.fingerprint,
+        at=current_time(),
+    )
 
 
 def _parse(values: dict[str, Any]) -> JudgmentBody:

@@ -6,7 +6,7 @@ passages to encode, their `WordCodes`, and the exact cosine of a phrase with eve
 Modules in reading order: `types` (the frozen stage types and the map of all stages), `words` (word
 segmentation), `stems` (the terms of BM25), `passages` (document to passages), `spans` (the
 mathematics of spans), `word_codes` (token vectors to stored codes), `best_passages`
-(the passages with the nearest spans, of those that count), `boundaries` (where clauses end),
+(the passages with the nearest spans that count), `boundaries` (where clauses end),
 `span_prior` (a prior for spans from these boundaries), `window_policy` (the spans that become kNN
 vectors), `name_lists` (names in messages), `values` (text that holds a date or number), `filters`
 (conditions on metadata, with an index and without).

@@ -32,7 +32,7 @@ COMPARED_NUMBERS = 128
 """The numbers of a vector by which its nearest centroid is found."""
 
 COMPARED_SCALE = 254.0
-"""What unit vectors of these numbers are multiplied by: more than a half is cut off."""
+"""The factor for unit vectors of these numbers: more than a half is cut off."""
 
 
 def read_centroids(codes: Codes, dimension: int) -> Codebook:

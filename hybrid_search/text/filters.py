@@ -17,7 +17,7 @@ from datetime import date
 from typing import Any
 
 from hybrid_search.errors import InputError, UsageError, show_value
-from hybrid_search.text.name_lists import list_names
+from hybrid_search.text.name_lists import describe_fields, list_names
 from hybrid_search.text.values import (
     CALL_DATES,
     FORMS,
@@ -172,11 +172,7 @@ def _find_kind(name: str, fields: Mapping[str, str]) -> str:
     """
     kind = fields.get(name, "object")
     if kind == "object":
-        usable = sorted(field for field, type_ in fields.items() if type_ != "object")
-        raise UsageError(
-            f"cannot filter on {show_value(name)}: the index has no such field. "
-            f"Its fields: {list_names(usable, name)}"
-        )
+        raise UsageError(f"cannot filter on {show_value(name)}: {describe_fields(fields, name)}")
     return kind
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.text import codebook, residual_codes
-from hybrid_search.text.types import Bytes, Codebook, Floats, WordCodes
+from hybrid_search.text.types import Bytes, Codebook, Floats, Ints, WordCodes
 
 HEADER = struct.Struct("<4sBBHIIII")
 """Magic, bits of a number, layout, dimension, codebook, number of rows, of words and of spans."""
@@ -148,17 +148,26 @@ def join_stored(stored: Sequence[bytes], dimension: int) -> JoinedCodes | None:
     return _check(joined, words.tolist(), spans.tolist())
 
 
+NO_WORDS = np.zeros((0, 2), np.int32)
+
+
 def from_rows(
-    used: Codebook, bits: int, rows: Rows, norms: Bytes, *, has_boundaries: bool = False
+    used: Codebook,
+    bits: int,
+    rows: Rows,
+    norms: Bytes,
+    words: Ints = NO_WORDS,
+    *,
+    has_boundaries: bool = False,
 ) -> WordCodes:
-    """Return the codes of some stored rows, without the places of their words."""
+    """Return the codes of some stored rows, whose `words` may be left out if nobody asks."""
     of_words = np.flatnonzero(rows["count"] != NO_WORD)
     counts, boundaries = rows["count"][of_words], rows["boundary"][of_words]
     encoded: dict[str, Any] = {name: rows[column] for name, column in ENCODED.items()}
     return WordCodes(
         used,
         bits,
-        np.zeros((0, 2), np.int32),
+        words,
         counts,
         of_words,
         norms=norms,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
 from hybrid_search.errors import shorten
@@ -26,3 +26,12 @@ def list_names(names: Collection[str], word: str = "") -> str:
     close = get_close_matches(word, ordered[:COMPARED_NAMES], CLOSE_NAMES)
     shown = close or ordered[:CLOSE_NAMES]
     return f"{', '.join(map(shorten, shown))} and {len(ordered) - len(shown):,} more"
+
+
+def describe_fields(fields: Mapping[str, str], name: str) -> str:
+    """Return the end of a message about a field that an index lacks, or that has no plain values.
+
+    `fields` maps each field of the index to its type.
+    """
+    usable = sorted(field for field, kind in fields.items() if kind != "object")
+    return f"the index has no such field. Its fields: {list_names(usable, name)}"

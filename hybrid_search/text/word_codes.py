@@ -274,9 +274,8 @@ def read(data: bytes) -> WordCodes:
         return UNREADABLE
     rows = np.ndarray((row_count,), of_rows, data, HEADER.size)
     norms = np.ndarray((span_count,), np.uint8, data, norms_at)
-    places = np.ndarray((2 * words,), f"<u{size}", data, places_at)
+    gaps = np.ndarray((2 * words,), f"<u{size}", data, places_at)
+    places = gaps.cumsum(dtype=np.int32).reshape(words, 2)
     has_boundaries = bool(layout & HAS_BOUNDARIES)
-    codes = from_rows(used, bits, rows, norms, has_boundaries=has_boundaries)
-    if len(codes.rows) != words:
-        return UNREADABLE
-    return replace(codes, words=np.cumsum(places, dtype=np.int32).reshape(words, 2))
+    codes = from_rows(used, bits, rows, norms, places, has_boundaries=has_boundaries)
+    return codes if len(codes.rows) == words else UNREADABLE

@@ -24,7 +24,7 @@ ANSWERS = ("yes", "no")
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """What somebody said of a span: that it is a mention of a topic, or that it is not.
+    """An answer to whether a span is a mention of a topic.
 
     Attributes:
         topic: The topic's name.
@@ -55,7 +55,7 @@ class Judgment:
 
     @property
     def place(self) -> tuple[str, str, int, int]:
-        """What was judged: topic, document, start and end."""
+        """The span that was judged: topic, document, start and end."""
         return self.topic, self.id, self.start, self.end
 
     def to_dict(self) -> dict[str, Any]:

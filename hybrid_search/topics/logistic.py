@@ -82,8 +82,8 @@ def estimate_covariance(
 ) -> Covariance:
     """Return how far intercept and slope may be off: the inverse of information and prior.
 
-    `scores` are those that the calibration, whose log odds are ``intercept + slope * score``, was
-    fitted to, float64 ``[n]``; and `usual_slope` is the mean of the prior of the slope.
+    The calibration, whose log odds are ``intercept + slope * score``, was fitted to `scores`,
+    float64 ``[n]``; `usual_slope` is the mean of the prior of the slope.
     """
     probabilities = calibration.span(scores)
     information = _sum_information(scores, probabilities * (1 - probabilities), usual_slope)

@@ -1,20 +1,27 @@
-"""Turn mentions into matches: their words, turns and metadata, if their topics' conditions hold."""
+"""Turn chosen spans into matches, with words and metadata, if their topics' conditions hold."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import Key, PassageContent, ScannedPassage
+from hybrid_search.backends.types import Key, PassageContent, Position, ScannedPassage
 from hybrid_search.search.span_content import build_span, find_turn, parse_layout, parse_metadata
 from hybrid_search.search.types import Place
 from hybrid_search.text.filters import Condition, matches_condition
+from hybrid_search.text.word_codes import UNREADABLE
 from hybrid_search.topics.match import Match
+from hybrid_search.topics.mention_calibration import MentionMaps
+from hybrid_search.topics.mention_choice import choose_mentions
+from hybrid_search.topics.missed_mentions import count_log_odds
 from hybrid_search.topics.topic_matrix import TopicMatrix
-from hybrid_search.topics.types import Mention
+from hybrid_search.topics.types import Candidates, MinedBlock, ScannedBlock, UnlikelySpans
 
 
 def fetch_sound(
@@ -26,9 +33,9 @@ def fetch_sound(
     return {key: content for key, content in contents.items() if not content.fault}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class MatchBuilder:
-    """Builds the matches of one index.
+    """Builds the matches of each document when the candidates of all its passages are there.
 
     Attributes:
         backend: The store that holds the index.
@@ -36,7 +43,9 @@ class MatchBuilder:
         matrix: The topics and their phrases.
         conditions: The conditions of each topic on a document's metadata.
         model: The fingerprint of the model.
-        damaged: The keys of passages that were left out because they are damaged.
+        maps: The maps that give the probabilities.
+        position: That of the last passage of the last document that is done.
+        passages: The number of passages that were looked at so far.
         speakers: The number of mentions of each speaker, before conditions are checked.
     """
 
@@ -45,61 +54,162 @@ class MatchBuilder:
     matrix: TopicMatrix
     conditions: Sequence[Sequence[Condition]]
     model: str
-    damaged: set[Key] = field(default_factory=set)
+    maps: MentionMaps
+    position: Position
+    passages: int = 0
     speakers: Counter[str | None] = field(default_factory=Counter)
+    _generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    _waiting: Candidates = field(default_factory=Candidates.empty)
+    _kept: dict[int, ScannedPassage] = field(default_factory=dict)
+    _last: ScannedPassage | None = None
+    _documents: int = 0
+    _unreadable: int = 0
+    _damaged: set[Key] = field(default_factory=set)
 
-    def build(
-        self, mentions: Sequence[Mention], passages: Mapping[int, ScannedPassage]
-    ) -> list[Match | None]:
-        """Return the match of each mention, or None.
+    @property
+    def damaged(self) -> int:
+        """How many passages were left out so far, because they are damaged."""
+        return self._unreadable + len(self._damaged)
+
+    def add(self, block: ScannedBlock, candidates: Candidates, damaged: int) -> MinedBlock:
+        """Take the candidates of a block, and return the matches of the documents that are done."""
+        open_document = int(block.documents[-1])
+        self._unreadable += damaged
+        self.passages += len(block.passages)
+        for number in np.unique(candidates.passages).tolist():  # without their codes
+            passage = block.passages[number - block.first_passage]
+            self._kept[number] = replace(passage, tokens=UNREADABLE)
+        waiting = Candidates.concatenate([self._waiting, candidates])
+        is_open = waiting.documents == open_document
+        self._waiting = waiting.select(is_open)
+        first_open = int(np.searchsorted(block.documents, open_document))
+        last_done = block.passages[first_open - 1] if first_open else self._last
+        if open_document > self._documents and last_done:
+            self.position = last_done.position
+        self._documents, self._last = open_document, block.passages[-1]
+        return self._build_block(waiting.select(~is_open), open_document)
+
+    def finish(self) -> MinedBlock:
+        """Return the matches of the last document."""
+        waiting, self._waiting = self._waiting, Candidates.empty()
+        if self._last:
+            self.position = self._last.position
+        return self._build_block(waiting, self._documents + (self._last is not None))
+
+    def _build_block(self, done: Candidates, documents: int) -> MinedBlock:
+        mentions, unlikely = choose_mentions(done, self.matrix)
+        probabilities = self.matrix.probabilities(unlikely.topics, unlikely.scores)
+        sample = self._sample_conditional(unlikely, probabilities)
+        chosen = Candidates.concatenate([mentions, sample])
+        built = self._build_matches(chosen)
+        counts = self._count_unlikely(unlikely, probabilities, sample, built[len(mentions) :])
+        self._kept = {number: self._kept[number] for number in set(self._waiting.passages.tolist())}
+        return MinedBlock(
+            list(filter(None, built[: len(mentions)])),
+            documents,
+            self.passages,
+            self.damaged,
+            self.position,
+            counts,
+            self.maps,
+        )
+
+    def _sample_conditional(
+        self, unlikely: Candidates, probabilities: NDArray[np.float64]
+    ) -> Candidates:
+        """Return some spans whose topics have conditions, each with its own probability.
+
+        To look up all of them would be to read most of the index. As many as are probably missed
+        say for which share of those the conditions hold.
+        """
+        conditions = zip(self.matrix.topics, self.conditions, strict=True)
+        are_conditional = np.array([bool(topic.speakers or rows) for topic, rows in conditions])
+        draws = self._generator.random(len(unlikely))
+        return unlikely.select((draws < probabilities) & are_conditional[unlikely.topics])
+
+    def _count_unlikely(
+        self,
+        unlikely: Candidates,
+        probabilities: NDArray[np.float64],
+        sample: Candidates,
+        matches: Sequence[Match | None],
+    ) -> dict[str, UnlikelySpans]:
+        """Return the counts of each topic; `matches` are those of the sample."""
+        sampled: list[int] = sample.topics.tolist()
+        checked = Counter(sampled)
+        held = Counter(topic for topic, match in zip(sampled, matches, strict=True) if match)
+        counts: dict[str, UnlikelySpans] = {}
+        for number in np.unique(unlikely.topics).tolist():
+            by_log_odds = count_log_odds(probabilities[unlikely.topics == number])
+            name = self.matrix.topics[number].name
+            counts[name] = UnlikelySpans(by_log_odds, checked[number], held[number])
+        return counts
+
+    def _build_matches(self, chosen: Candidates) -> list[Match | None]:
+        """Return the match of each chosen span, or None.
 
         None if a condition of its topic does not hold, or if its passage is damaged or was deleted
-        since. `passages` maps numbers in the run to passages.
+        since.
         """
-        numbers = dict.fromkeys(mention.passage for mention in mentions)
-        wanted = [passages[number] for number in numbers]
-        contents = fetch_sound(self.backend, self.index, wanted, self.damaged)
+        numbers: list[int] = chosen.passages.tolist()
+        wanted = [self._kept[number] for number in dict.fromkeys(numbers)]
+        contents = fetch_sound(self.backend, self.index, wanted, self._damaged)
         metadata = {
             passage.key: parse_metadata(self.index, passage.document_id, contents[passage.key])
             for passage in wanted
             if passage.key in contents
         }
+        columns = (
+            chosen.topics,
+            chosen.phrases,
+            self.matrix.probabilities(chosen.topics, chosen.scores),
+            chosen.starts,
+            chosen.ends,
+            chosen.cosines,
+        )
+        rows = zip(numbers, *(column.tolist() for column in columns), strict=True)
         matches: list[Match | None] = []
-        for mention in mentions:
-            passage, match = passages[mention.passage], None
+        for number, topic, phrase, probability, *place in rows:
+            passage, match = self._kept[number], None
             if passage.key in contents:
-                content, fields = contents[passage.key], metadata[passage.key]
-                match = self._build_match(mention, passage, content, fields)
+                match = self._build_match(
+                    passage,
+                    contents[passage.key],
+                    metadata[passage.key],
+                    topic,
+                    phrase,
+                    probability,
+                    Place(0, *place),
+                )
             matches.append(match)
         return matches
 
-    def has_conditions(self, topic: int) -> bool:
-        """Return whether not all speakers and documents count for a topic."""
-        return bool(self.matrix.topics[topic].speakers or self.conditions[topic])
-
     def _build_match(
         self,
-        mention: Mention,
         passage: ScannedPassage,
         content: PassageContent,
         metadata: dict[str, Any],
+        number: int,
+        phrase: int,
+        probability: float,
+        place: Place,
     ) -> Match | None:
-        """Return the match, or None if a condition of its topic does not hold."""
-        turn = find_turn(content, parse_layout(content), mention.start, mention.end)
+        """Return the match, or None if a condition of the topic of this number does not hold."""
+        turn = find_turn(content, parse_layout(content), place.start, place.end)
         if turn is None:
-            self.damaged.add(passage.key)
+            self._damaged.add(passage.key)
             return None
-        topic = self.matrix.topics[mention.topic]
-        span = build_span(content, turn, Place(0, mention.start, mention.end, mention.cosine))
+        topic = self.matrix.topics[number]
+        span = build_span(content, turn, place)
         self.speakers[span.speaker] += 1
         if topic.speakers and span.speaker not in topic.speakers:
             return None
-        conditions = self.conditions[mention.topic]
+        conditions = self.conditions[number]
         if not all(matches_condition(row, passage.document_id, metadata) for row in conditions):
             return None
         return Match(
             topic=topic.name,
-            phrase=self.matrix.phrases[mention.phrase],
+            phrase=self.matrix.phrases[phrase],
             id=passage.document_id,
             turn=span.turn,
             speaker=span.speaker,
@@ -107,7 +217,7 @@ class MatchBuilder:
             end=span.end,
             text=span.text,
             cosine=span.cosine,
-            probability=mention.probability,
+            probability=probability,
             start_ms=span.start_ms,
             end_ms=span.end_ms,
             metadata=metadata,

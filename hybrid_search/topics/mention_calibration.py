@@ -116,7 +116,7 @@ def choose_maps(
     has_prior: bool,
     has_feedback: bool = False,
 ) -> MentionMaps:
-    """Return the maps of topics, as `find_mention_map` has one for those that were not tuned.
+    """Return the maps of topics, with the one of `find_mention_map` for topics that were not tuned.
 
     A tuning of another model is not used, nor any with feedback; a warning says so. One of too few
     judgments for a map is none.

@@ -10,39 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.topics.topic_matrix import TopicMatrix
-from hybrid_search.topics.types import Candidates, Integers, Mention
+from hybrid_search.topics.types import Candidates, Integers
 
 LARGEST_OFFSET = 2**31
 """Larger than any place in a document."""
 
 
-def choose_mentions(
-    candidates: Candidates, matrix: TopicMatrix
-) -> tuple[list[Mention], list[Mention]]:
+def choose_mentions(candidates: Candidates, matrix: TopicMatrix) -> tuple[Candidates, Candidates]:
     """Return the mentions among the candidates, in the order of documents, places and topics.
 
     A clause whose best span is nearest to a phrase under `not` has no mention.
 
-    `candidates` are all of some whole documents. The second list has the spans that would be
-    mentions with lower thresholds.
+    `candidates` are all of some whole documents. Two are returned: the mentions, and the spans that
+    would be mentions with lower thresholds.
     """
     best = candidates.select(choose_rows(candidates))
     meant = best.select(matrix.is_meant[best.phrases])
     is_mention = meant.scores >= matrix.limits[meant.topics]
-    return _list(meant.select(is_mention), matrix), _list(meant.select(~is_mention), matrix)
-
-
-def _list(chosen: Candidates, matrix: TopicMatrix) -> list[Mention]:
-    columns = (
-        chosen.topics,
-        chosen.phrases,
-        chosen.passages,
-        chosen.starts,
-        chosen.ends,
-        chosen.cosines,
-        matrix.probabilities(chosen.topics, chosen.scores),
-    )
-    return [Mention(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    return meant.select(is_mention), meant.select(~is_mention)
 
 
 def choose_rows(candidates: Candidates) -> Integers:

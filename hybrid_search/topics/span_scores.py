@@ -3,7 +3,7 @@
 The cosines of all spans of n words with some phrases are a difference of two rows of running sums,
 times the inverse norms (`hybrid_search.text.spans` has the mathematics). They are computed for one
 n after the other and compared with the topics' limits at once, so that of hundreds of millions of
-cosines only those that are large enough are ever stored.
+cosines only the large ones are ever stored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def find_candidates(
 ) -> tuple[Candidates, int]:
     """Return the spans of a block that are near enough to a topic, exactly.
 
-    A span is judged by the phrase of the topic that is nearest, which may be one that is not meant.
+    A span is judged by the phrase of the topic that is nearest, which may be a phrase under `not`.
     The second is the number of passages that were left out: their codes are damaged.
     """
     joined, damaged = join_passages(block, matrix.vectors.shape[1], prior)

@@ -37,7 +37,7 @@ MAX_NAME = 200
 """Characters of a topic's name."""
 
 MAX_PHRASES = 100
-"""Phrases of one topic, those that are not meant included."""
+"""Phrases of one topic, including phrases that are not meant."""
 
 SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
 
@@ -104,7 +104,7 @@ EXPECTATIONS = {
     "too_long": f"a list of at most {MAX_PHRASES} phrases",
     **dict.fromkeys(("float_type", "greater_than", "less_than"), "a number between 0 and 1"),
 }
-"""What is allowed, by pydantic's name of the mistake."""
+"""The allowed values, by pydantic's name of the mistake."""
 
 
 def describe_topic() -> dict[str, dict[str, Any]]:

@@ -50,18 +50,21 @@ class Topics:
         return type(self)(selected, self.tuning_file)
 
     @classmethod
-    def load(cls, source: str | Path | Iterable[Mapping[str, Any]]) -> Self:
+    def load(cls, source: TopicSource) -> Topics:
         """Return the topics of a file, or of a list of dicts with the same keys.
 
         Args:
             source: A file whose name ends in ``.yaml``, ``.yml``, ``.json`` or ``.jsonl``, or the
-                topics themselves. A topic has ``name`` and ``phrases``, and may have ``not``,
-                ``speaker``, ``where``, ``threshold`` or ``precision``, and ``notes``.
+                topics themselves; `Topics` are returned as they are. A topic has ``name`` and
+                ``phrases``, and may have ``not``, ``speaker``, ``where``, ``threshold`` or
+                ``precision``, and ``notes``.
 
         If the file cannot be read, or a topic is not valid, UsageError names the first mistake, and
         how many more there are.
         """
-        from hybrid_search.topics import topic_file  # pydantic and YAML, for those who use them
+        if isinstance(source, Topics):
+            return source
+        from hybrid_search.topics import topic_file  # pydantic and YAML, if they are needed
 
         if isinstance(source, str | Path):
             path = Path(source)

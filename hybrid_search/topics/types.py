@@ -80,19 +80,6 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
-    """A chosen span: the numbers of topic, phrase and passage, its place, its scores."""
-
-    topic: int
-    phrase: int
-    passage: int
-    start: int
-    end: int
-    cosine: float
-    probability: float
-
-
-@dataclass(frozen=True, slots=True)
 class UnlikelySpans:
     """The spans below a topic's threshold that would be mentions with a lower one.
 

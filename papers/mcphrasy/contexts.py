@@ -76,7 +76,7 @@ def _occurrences(tree: WordTree, sentence: str) -> Iterator[tuple[list[str], Con
         return
     for names, first, last in tree.find(words):
         if len(words) - (last + 1 - first) >= LEAST_WORDS:
-            context = Context(sentence, words[first].start, words[last].end)
+            context = Context(sentence, words[first].start(), words[last].end())
             breaks = set(re.findall(BREAK, sentence[context.start : context.end]))
             yield [name for name in names if breaks <= set(name)], context
 

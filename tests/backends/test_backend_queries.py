@@ -177,17 +177,6 @@ def test_a_word_twice_in_the_phrase_counts_twice_on_every_backend(english_store:
     ]
 
 
-def test_all_conditions_must_hold(store: Backend) -> None:
-    write_documents(
-        store,
-        {"id": "a", "text": "word", "p": 1, "q": 1},
-        {"id": "b", "text": "word", "p": 1, "q": 2},
-        {"id": "c", "text": "word", "q": 2},
-    )
-    search_request = make_request("word", conditions=(Condition("p", (1,)), Condition("q", (2,))))
-    assert find_ids(store, search_request) == ["b"]
-
-
 def test_a_list_matches_a_range_only_if_one_element_lies_in_all_of_it(store: Backend) -> None:
     write_documents(
         store,
@@ -226,21 +215,6 @@ def test_the_layout_keeps_speakers_times_and_the_keys_we_do_not_know(store: Back
             "extra": {"channel": 2},
         },
     ]
-
-
-def test_speakers_and_times_come_back_on_the_spans(client: Client) -> None:
-    turns = [
-        {"speaker": "agent", "text": "How can I help?", "start_ms": 0, "end_ms": 900},
-        {"speaker": "customer", "text": "Give me my money back."},
-    ]
-    client.ingest([{"id": "x", "turns": turns}])
-    (hit,) = client.query("How can I help", spans=20, spans_by="cosine")
-    spans = {span.turn: span for span in hit.spans}
-    agent, customer = spans[0], spans[1]
-    assert (agent.speaker, agent.start_ms, agent.end_ms) == ("agent", 0, 840)  # 14 of 15 letters
-    assert agent.times == "interpolated"
-    assert (customer.speaker, customer.start_ms, customer.end_ms) == ("customer", None, None)
-    assert customer.times is None
 
 
 def test_a_span_in_a_long_turn_has_the_times_of_its_words(client: Client) -> None:

@@ -47,13 +47,8 @@ ENGINES = tuple(DIALECTS)
 NOBODY = Access(timeout=5.0)
 ADA = Access("ada", Secret("s3cret-pässword"), timeout=5.0)
 ROOT = [{"type": "parsing_exception", "reason": "x"}]
-BROKEN = {
-    "error": {
-        "type": "search_phase_execution_exception",
-        "reason": "all shards failed",
-        "root_cause": ROOT,
-    }
-}
+FAILED = {"type": "search_phase_execution_exception", "reason": "all shards failed"}
+BROKEN = {"error": {**FAILED, "root_cause": ROOT}}
 OK = Reply(body={"ok": True})
 PAGE = Reply(body=b"<html>busy</html>", headers={"content-type": "text/html"})
 
@@ -87,6 +82,16 @@ def send_failing_request(
     with ScriptedServer(script) as server, pytest.raises(ServerError) as caught:
         connect_to(engine, server, access).request("GET", "/calls/_search", body={"query": {}})
     return caught.value, server.requests
+
+
+def error_body(kind: str, reason: str) -> dict[str, Any]:
+    return {"error": {"type": kind, "reason": reason}}
+
+
+def find_warning(caplog: pytest.LogCaptureFixture) -> str:
+    """Return the only message of at least a warning."""
+    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    return record.getMessage()
 
 
 def test_an_answer_is_decoded_and_a_question_arrives_as_it_was_put(engine: str) -> None:
@@ -156,13 +161,8 @@ def test_what_passes_is_asked_again_and_said_once(
     with ScriptedServer(reply_in_turn(Reply(status), Reply(status), Reply(status), OK)) as server:
         assert connect_to(engine, server).request("GET", "/calls") == {"ok": True}
     assert len(server.requests) == 4
-    (record,) = [
-        log_record for log_record in caplog.records if log_record.levelno >= logging.WARNING
-    ]
-    assert (
-        record.getMessage()
-        == f"{engine}+{server.url} answered GET /calls with {status}: no reason given; trying again"
-    )
+    why = f"answered GET /calls with {status}: no reason given; trying again"
+    assert find_warning(caplog) == f"{engine}+{server.url} {why}"
 
 
 @pytest.mark.parametrize("fault", [Reply(reset=True), PAGE, Reply(body=b'{"ok": tr')])
@@ -236,19 +236,14 @@ def test_pauses_grow_to_a_limit_and_are_spread_from_nothing() -> None:
 
 
 def test_a_long_reason_is_cut(engine: str) -> None:
-    error, _ = send_failing_request(
-        engine, reply_in_turn(Reply(400, {"error": {"type": "t", "reason": "x" * 9999}}))
-    )
+    long = Reply(400, error_body("t", "x" * 9999))
+    error, _ = send_failing_request(engine, reply_in_turn(long))
     assert MAX_REASON_LENGTH < len(str(error)) < MAX_REASON_LENGTH + 200
 
 
 def test_a_page_of_a_gateway_is_quoted_without_its_markup(engine: str) -> None:
-    error, _ = send_failing_request(
-        engine,
-        reply_in_turn(
-            Reply(403, b"<html><b>Not</b> for\nyou</html>", {"content-type": "text/html"})
-        ),
-    )
+    page = Reply(403, b"<html><b>Not</b> for\nyou</html>", {"content-type": "text/html"})
+    error, _ = send_failing_request(engine, reply_in_turn(page))
     assert "(403): Not for you." in str(error)
 
 
@@ -270,15 +265,8 @@ def test_a_refused_login_is_not_tried_again_and_the_error_says_whose_and_where_i
     access, remedy = LOGIN_REMEDIES[login]
 
     def echo(request: HttpRequest) -> Reply:
-        return Reply(
-            401,
-            {
-                "error": {
-                    "type": "security_exception",
-                    "reason": f"no: {request.headers.get('authorization')}",
-                }
-            },
-        )
+        sent = request.headers.get("authorization")
+        return Reply(401, error_body("security_exception", f"no: {sent}"))
 
     error, requests = send_failing_request(engine, echo, access)
     assert len(requests) == 1
@@ -290,21 +278,8 @@ def test_a_refused_login_is_not_tried_again_and_the_error_says_whose_and_where_i
 
 
 def test_what_a_user_may_not_do_is_told_with_the_request(engine: str) -> None:
-    error, requests = send_failing_request(
-        engine,
-        reply_in_turn(
-            Reply(
-                403,
-                {
-                    "error": {
-                        "type": "security_exception",
-                        "reason": "no permissions for [indices:data/read]",
-                    }
-                },
-            )
-        ),
-        ADA,
-    )
+    refusal = error_body("security_exception", "no permissions for [indices:data/read]")
+    error, requests = send_failing_request(engine, reply_in_turn(Reply(403, refusal)), ADA)
     assert (type(error), error.status, len(requests)) == (AccessError, 403, 1)
     assert (
         "does not let user 'ada' do GET /calls/_search (403): security_exception: no "
@@ -313,12 +288,8 @@ def test_what_a_user_may_not_do_is_told_with_the_request(engine: str) -> None:
 
 
 def test_an_index_that_refuses_everybody_is_no_matter_of_access(engine: str) -> None:
-    blocked = {
-        "error": {
-            "type": "cluster_block_exception",
-            "reason": "index [calls] blocked by: [FORBIDDEN/8/index write (api)];",
-        }
-    }
+    why = "index [calls] blocked by: [FORBIDDEN/8/index write (api)];"
+    blocked = error_body("cluster_block_exception", why)
     error, _ = send_failing_request(engine, reply_in_turn(Reply(403, blocked)))
     assert (type(error), error.status) == (ServerError, 403)
 
@@ -397,8 +368,7 @@ def test_who_waits_long_for_a_first_try_is_told(
     monkeypatch.setattr(retry, "SLOW_TRY", 0.05)
     with ScriptedServer(reply_in_turn(Reply(wait=0.6), Reply(reset=True), OK)) as server:
         connect_to(engine, server, Access(timeout=0.1)).request("GET", "/calls")
-    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert record.getMessage().endswith("; trying again")
+    assert find_warning(caplog).endswith("; trying again")
 
 
 def test_one_connection_serves_many_threads(engine: str) -> None:
@@ -439,12 +409,8 @@ VERSIONS = {
 
 @pytest.mark.parametrize(("engine", "number"), VERSIONS)
 def test_a_server_that_is_too_old_is_refused_with_both_versions(engine: str, number: str) -> None:
-    hello = {
-        "version": {
-            "number": number,
-            **({"distribution": "opensearch"} if engine == "opensearch" else {}),
-        }
-    }
+    distribution = {"distribution": "opensearch"} if engine == "opensearch" else {}
+    hello = {"version": {"number": number, **distribution}}
     with (
         ScriptedServer(reply_in_turn(Reply(body=hello))) as server,
         pytest.raises(ServerError) as caught,
@@ -495,9 +461,8 @@ def test_a_server_with_a_certificate_of_our_own_authority_is_trusted_by_its_bund
     engine: str, tls: Certificates
 ) -> None:
     with make_tls_server(tls) as server:
-        assert connect_to(engine, server, Access(ca=tls.authority)).request("GET", "/calls") == {
-            "ok": True
-        }
+        client = connect_to(engine, server, Access(ca=tls.authority))
+        assert client.request("GET", "/calls") == OK.body
 
 
 def test_a_certificate_of_nobody_we_know_is_refused_before_anything_is_sent(
@@ -527,10 +492,9 @@ def test_without_a_bundle_public_authorities_are_trusted_and_with_one_they_are_n
 ) -> None:
     with make_tls_server(tls) as server:
         assert connect_to(engine, server).request("GET", "/calls") == {"ok": True}
+        other = Access(ca=make_certificates(tmp_path).authority)
         with pytest.raises(AccessError, match="is not trusted"):
-            connect_to(engine, server, Access(ca=make_certificates(tmp_path).authority)).request(
-                "GET", "/calls"
-            )
+            connect_to(engine, server, other).request("GET", "/calls")
 
 
 def test_a_certificate_for_another_host_is_refused(engine: str, tls: Certificates) -> None:
@@ -554,10 +518,7 @@ def test_any_certificate_is_taken_where_that_was_asked_for_and_warned_of_once(
     with make_tls_server(tls) as server:
         client = connect_to(engine, server, Access(verify=False))
         assert [client.request("GET", "/calls") for _ in range(3)] == [{"ok": True}] * 3
-    (record,) = [
-        log_record for log_record in caplog.records if log_record.levelno >= logging.WARNING
-    ]
-    assert "HYBRID_SEARCH_VERIFY is false" in record.getMessage()
+    assert "HYBRID_SEARCH_VERIFY is false" in find_warning(caplog)
 
 
 def test_a_bundle_that_holds_no_certificate_is_told_by_its_name(
@@ -632,46 +593,27 @@ def test_each_action_has_its_outcome_in_its_order(engine: str) -> None:
         Action("calls", "b#0", b'{"passages":2}'),
         Action("calls", "c#0", b"{}"),
     ]
+    busy = error_body(
+        "es_rejected_execution_exception",
+        'queue [index {[calls][b#0], source[{"text": "my card"}]}]',
+    )
+    wrong = error_body("document_parsing_exception", "no")
+    wrong["error"]["caused_by"] = {"reason": "deep"}
     items = [
         {"index": {"_id": "a#0", "status": 201}},
         {"delete": {"_id": "gone", "status": 404, "result": "not_found"}},
-        {
-            "index": {
-                "_id": "b#0",
-                "status": 429,
-                "error": {
-                    "type": "es_rejected_execution_exception",
-                    "reason": 'queue [index {[calls][b#0], source[{"text": "my card"}]}]',
-                },
-            }
-        },
-        {
-            "index": {
-                "_id": "c#0",
-                "status": 400,
-                "error": {
-                    "type": "document_parsing_exception",
-                    "reason": "no",
-                    "caused_by": {"reason": "deep"},
-                },
-            }
-        },
+        {"index": {"_id": "b#0", "status": 429, **busy}},
+        {"index": {"_id": "c#0", "status": 400, **wrong}},
     ]
     with ScriptedServer(reply_in_turn(Reply(body={"errors": True, "items": items}))) as server:
         outcomes = list(connect_to(engine, server).bulk(bulk_actions))
     assert [outcome.action for outcome in outcomes] == bulk_actions
-    assert [outcome.status for outcome in outcomes] == [201, 404, 429, 400]
-    assert [outcome.reason for outcome in outcomes] == [
-        "",
-        "",
-        "es_rejected_execution_exception: queue [index {[calls][b#0], source[...]",
-        "document_parsing_exception: no; deep",
-    ]
-    assert [outcome.kind for outcome in outcomes] == [
-        "",
-        "",
-        "es_rejected_execution_exception",
-        "document_parsing_exception",
+    busy_kind, wrong_kind = busy["error"]["type"], wrong["error"]["type"]
+    assert [(outcome.status, outcome.kind, outcome.reason) for outcome in outcomes] == [
+        (201, "", ""),
+        (404, "", ""),
+        (429, busy_kind, f"{busy_kind}: queue [index {{[calls][b#0], source[...]"),
+        (400, wrong_kind, f"{wrong_kind}: no; deep"),
     ]
     assert [outcome.is_accepted for outcome in outcomes] == [True, True, False, False]
     assert [outcome.is_transient for outcome in outcomes] == [False, False, True, False]
@@ -680,25 +622,16 @@ def test_each_action_has_its_outcome_in_its_order(engine: str) -> None:
     assert len(sent_lines) == 7  # a deletion is one line, everything else two
 
 
-def test_requests_are_cut_by_count(engine: str) -> None:
+@pytest.mark.parametrize(
+    ("count", "size", "chunks"),
+    [(1201, 1, [500, 500, 201]), (10, bulk.CHUNK_BYTES // 4, [3, 3, 3, 1])],
+)
+def test_requests_are_cut_by_count_and_by_size(
+    engine: str, count: int, size: int, chunks: list[int]
+) -> None:
     with ScriptedServer(accept_bulk) as server:
-        assert statuses(connect_to(engine, server), 1201) == [201] * 1201
-    assert [len(make_bulk_response(request)["items"]) for request in server.requests] == [
-        500,
-        500,
-        201,
-    ]
-
-
-def test_requests_are_cut_by_size(engine: str) -> None:
-    with ScriptedServer(accept_bulk) as server:
-        assert statuses(connect_to(engine, server), 10, bulk.CHUNK_BYTES // 4) == [201] * 10
-    assert [len(make_bulk_response(request)["items"]) for request in server.requests] == [
-        3,
-        3,
-        3,
-        1,
-    ]
+        assert statuses(connect_to(engine, server), count, size) == [201] * count
+    assert [len(make_bulk_response(request)["items"]) for request in server.requests] == chunks
     assert max(len(request.body) for request in server.requests) <= bulk.CHUNK_BYTES
 
 
@@ -735,28 +668,16 @@ def test_a_bulk_request_is_sent_once_and_the_reason_is_told(engine: str) -> None
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_bulk_request_of_somebody_who_may_not_ends(engine: str, status: int) -> None:
-    with (
-        ScriptedServer(
-            reply_in_turn(Reply(status, {"error": {"type": "security_exception", "reason": "no"}}))
-        ) as server,
-        pytest.raises(AccessError) as caught,
-    ):
+    refusal = Reply(status, error_body("security_exception", "no"))
+    with ScriptedServer(reply_in_turn(refusal)) as server, pytest.raises(AccessError) as caught:
         list(connect_to(engine, server, ADA).bulk(actions(3)))
     assert caught.value.status == status
     assert len(server.requests) == 1
 
 
 def test_an_item_that_is_forbidden_is_the_outcome_of_that_item(engine: str) -> None:
-    items = [
-        {
-            "index": {
-                "_id": "0",
-                "status": 403,
-                "error": {"type": "security_exception", "reason": "no"},
-            }
-        },
-        {"index": {"_id": "1", "status": 201}},
-    ]
+    forbidden = {"_id": "0", "status": 403, **error_body("security_exception", "no")}
+    items = [{"index": forbidden}, {"index": {"_id": "1", "status": 201}}]
     with ScriptedServer(reply_in_turn(Reply(body={"items": items}))) as server:
         assert statuses(connect_to(engine, server), 2) == [403, 201]
 
@@ -769,10 +690,8 @@ def test_actions_that_an_answer_leaves_out_are_not_taken_for_done(engine: str) -
         return Reply(body={"items": items[2:-1] if len(items) == 500 else items[:-1]})
 
     with ScriptedServer(answer_short) as server:
-        assert statuses(connect_to(engine, server), 503) == [0, 0] + [201] * 497 + [0] + [
-            201,
-            201,
-        ] + [0]
+        expected = [0, 0, *([201] * 497), 0, 201, 201, 0]
+        assert statuses(connect_to(engine, server), 503) == expected
 
 
 def test_actions_are_read_as_they_are_sent_and_left_as_they_were(engine: str) -> None:

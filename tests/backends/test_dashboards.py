@@ -81,6 +81,7 @@ SAID = {
 """The saved search that a dashboard shows, by its file."""
 
 EVERY_FILE = pytest.mark.parametrize("file", SAID)
+EVERYWHERE = pytest.mark.parametrize(("engine", "file"), list(itertools.product(FILES, SAID)))
 SEARCHES_AND_CHARTS = [
     (engine, saved["id"])
     for engine in FILES
@@ -176,8 +177,7 @@ def test_the_objects_and_their_ids_are_these(engine: str) -> None:
     ]
 
 
-@EVERY_FILE
-@EVERY_ENGINE
+@EVERYWHERE
 def test_every_object_says_of_which_version_its_shape_is(engine: str, file: str) -> None:
     for saved in read_objects(engine, file):
         if engine == "opensearch":
@@ -189,8 +189,7 @@ def test_every_object_says_of_which_version_its_shape_is(engine: str, file: str)
             )
 
 
-@EVERY_FILE
-@EVERY_ENGINE
+@EVERYWHERE
 def test_an_object_has_the_keys_that_an_import_reads_and_none_that_only_one_installation_has(
     engine: str, file: str
 ) -> None:
@@ -205,8 +204,7 @@ def test_an_object_has_the_keys_that_an_import_reads_and_none_that_only_one_inst
     )
 
 
-@EVERY_FILE
-@EVERY_ENGINE
+@EVERYWHERE
 def test_every_reference_leads_to_an_object_of_the_same_file_that_stands_before_it(
     engine: str, file: str
 ) -> None:
@@ -218,8 +216,7 @@ def test_every_reference_leads_to_an_object_of_the_same_file_that_stands_before_
         seen_keys.add((saved["type"], saved["id"]))
 
 
-@EVERY_FILE
-@EVERY_ENGINE
+@EVERYWHERE
 def test_json_inside_json_is_json(engine: str, file: str) -> None:
     """Both products store parts of an object as text.
 
@@ -235,8 +232,7 @@ def test_json_inside_json_is_json(engine: str, file: str) -> None:
     assert all(isinstance(json.loads(value), dict | list) for _, value in texts)
 
 
-@EVERY_FILE
-@EVERY_ENGINE
+@EVERYWHERE
 def test_a_visualization_is_named_alike_in_its_list_and_in_itself(engine: str, file: str) -> None:
     assert all(
         visualization_state(saved)["title"] == saved["attributes"]["title"]
@@ -244,8 +240,7 @@ def test_a_visualization_is_named_alike_in_its_list_and_in_itself(engine: str, f
     )
 
 
-@EVERY_FILE
-@EVERY_ENGINE
+@EVERYWHERE
 def test_the_series_of_a_chart_are_its_metrics(engine: str, file: str) -> None:
     for saved in objects_of_types(engine, "visualization", file=file):
         vis_state = visualization_state(saved)
@@ -259,8 +254,7 @@ def test_the_series_of_a_chart_are_its_metrics(engine: str, file: str) -> None:
         assert len({agg["id"] for agg in vis_state["aggs"]}) == len(vis_state["aggs"])
 
 
-@EVERY_FILE
-@EVERY_ENGINE
+@EVERYWHERE
 def test_the_dashboard_shows_every_chart_and_what_was_said_and_no_two_panels_overlap(
     engine: str, file: str
 ) -> None:
@@ -281,8 +275,7 @@ def grid_cells(grid: dict[str, int]) -> Iterator[tuple[int, int]]:
     yield from itertools.product(columns, rows)
 
 
-@EVERY_FILE
-@EVERY_ENGINE
+@EVERYWHERE
 def test_a_panel_finds_what_it_shows_by_the_name_that_its_product_gives_references(
     engine: str, file: str
 ) -> None:

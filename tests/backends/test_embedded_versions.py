@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect, encoder
+from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.embedded.next_version import NextVersion
 from hybrid_search.backends.embedded.versions import FIELDS, remove_version
 from hybrid_search.client import Client
@@ -69,6 +70,16 @@ def test_nothing_is_copied_without_documents(client: Client, tmp_path: Path) -> 
     with pytest.raises(UsageError, match="name the files of all documents"):
         client.reindex("calls")
     assert (ask(client), list_files(tmp_path)) == (before, files)
+
+
+def test_a_version_of_too_few_documents_is_refused_with_all_counts(tmp_path: Path) -> None:
+    backend = EmbeddedBackend(tmp_path)
+    backend.create_index("calls", make_spec(), {})
+    version = backend.create_next_version("calls", make_spec(), {})
+    counts = "has 0 documents of 2 and 0 passages of 0. .*run the same command again"
+    with pytest.raises(IndexStoreError, match=counts):
+        version.check(2)
+    version.discard()
 
 
 def test_another_client_reads_the_old_version_and_then_the_new_one(

@@ -273,118 +273,39 @@ def on_disk_mapping(level: str) -> dict[str, Any]:
     }
 
 
-GATES: list[tuple[str, str, str, Version, Version, dict[str, Any]]] = [
-    (
-        "opensearch",
-        "lucene",
-        "byte",
-        (2, 11, 1),
-        (2, 12, 0),
-        {"data_type": "byte", "method": {**LUCENE, "parameters": GRAPH}},
-    ),
-    (
-        "elasticsearch",
-        "lucene",
-        "byte",
-        (8, 12, 2),
-        (8, 13, 0),
-        {
-            "element_type": "byte",
-            "similarity": "cosine",
-            "index_options": {"type": "hnsw", **GRAPH},
-        },
-    ),
-    (
-        "opensearch",
-        "lucene",
-        "none",
-        (2, 11, 1),
-        (2, 12, 0),
-        {"method": {**LUCENE, "parameters": GRAPH}},
-    ),
-    (
-        "opensearch",
-        "lucene",
-        "int8",
-        (2, 15, 0),
-        (2, 16, 0),
-        {"method": {**LUCENE, "parameters": sq_parameters()}},
-    ),
-    (
-        "opensearch",
-        "lucene",
-        "int4",
-        (3, 8, 0),
-        (3, 9, 0),
-        {"method": {**LUCENE, "parameters": sq_parameters(bits=4)}},
-    ),
-    (
-        "opensearch",
-        "lucene",
-        "binary",
-        (3, 5, 0),
-        (3, 6, 0),
-        {"method": {**LUCENE, "parameters": sq_parameters(bits=1)}},
-    ),
-    (
-        "opensearch",
-        "faiss",
-        "none",
-        (2, 11, 1),
-        (2, 12, 0),
-        {"method": {**FAISS, "parameters": GRAPH}},
-    ),
-    (
-        "opensearch",
-        "faiss",
-        "fp16",
-        (2, 12, 0),
-        (2, 13, 0),
-        {"method": {**FAISS, "parameters": sq_parameters(type="fp16")}},
-    ),
-    ("opensearch", "faiss", "int4", (2, 16, 0), (2, 17, 0), on_disk_mapping("8x")),
-    ("opensearch", "faiss", "binary", (2, 16, 0), (2, 17, 0), on_disk_mapping("32x")),
-    (
-        "elasticsearch",
-        "lucene",
-        "none",
-        (8, 12, 2),
-        (8, 13, 0),
-        {"index_options": {"type": "hnsw", **GRAPH}},
-    ),
-    (
-        "elasticsearch",
-        "lucene",
-        "int8",
-        (8, 12, 2),
-        (8, 13, 0),
-        {"index_options": {"type": "int8_hnsw", **GRAPH}},
-    ),
-    (
-        "elasticsearch",
-        "lucene",
-        "int4",
-        (8, 14, 3),
-        (8, 15, 0),
-        {"index_options": {"type": "int4_hnsw", **GRAPH}},
-    ),
-    (
-        "elasticsearch",
-        "lucene",
-        "binary",
-        (8, 17, 9),
-        (8, 18, 0),
-        {"index_options": {"type": "bbq_hnsw", **GRAPH}},
-    ),
-    (
-        "elasticsearch",
-        "lucene",
-        "fp16",
-        (9, 2, 9),
-        (9, 3, 0),
-        {"element_type": "bfloat16", "index_options": {"type": "hnsw", **GRAPH}},
-    ),
-]
+BYTES = {"element_type": "byte", "similarity": "cosine"}
+
+
+def graph_by(method: dict[str, str], parameters: dict[str, Any] = GRAPH) -> dict[str, Any]:
+    return {"method": {**method, "parameters": parameters}}
+
+
+def hnsw(kind: str = "hnsw") -> dict[str, Any]:
+    return {"index_options": {"type": kind, **GRAPH}}
+
+
+GATES_BY_ENGINE: dict[str, list[tuple[str, str, Version, Version, dict[str, Any]]]] = {
+    "opensearch": [
+        ("lucene", "byte", (2, 11, 1), (2, 12, 0), {"data_type": "byte", **graph_by(LUCENE)}),
+        ("lucene", "none", (2, 11, 1), (2, 12, 0), graph_by(LUCENE)),
+        ("lucene", "int8", (2, 15, 0), (2, 16, 0), graph_by(LUCENE, sq_parameters())),
+        ("lucene", "int4", (3, 8, 0), (3, 9, 0), graph_by(LUCENE, sq_parameters(bits=4))),
+        ("lucene", "binary", (3, 5, 0), (3, 6, 0), graph_by(LUCENE, sq_parameters(bits=1))),
+        ("faiss", "none", (2, 11, 1), (2, 12, 0), graph_by(FAISS)),
+        ("faiss", "fp16", (2, 12, 0), (2, 13, 0), graph_by(FAISS, sq_parameters(type="fp16"))),
+        ("faiss", "int4", (2, 16, 0), (2, 17, 0), on_disk_mapping("8x")),
+        ("faiss", "binary", (2, 16, 0), (2, 17, 0), on_disk_mapping("32x")),
+    ],
+    "elasticsearch": [
+        ("lucene", "byte", (8, 12, 2), (8, 13, 0), {**BYTES, **hnsw()}),
+        ("lucene", "none", (8, 12, 2), (8, 13, 0), hnsw()),
+        ("lucene", "int8", (8, 12, 2), (8, 13, 0), hnsw("int8_hnsw")),
+        ("lucene", "int4", (8, 14, 3), (8, 15, 0), hnsw("int4_hnsw")),
+        ("lucene", "binary", (8, 17, 9), (8, 18, 0), hnsw("bbq_hnsw")),
+        ("lucene", "fp16", (9, 2, 9), (9, 3, 0), {"element_type": "bfloat16", **hnsw()}),
+    ],
+}
+GATES = [(engine, *gate) for engine, gates in GATES_BY_ENGINE.items() for gate in gates]
 GATE_KEYS = [gate[:3] for gate in GATES]
 BASE: dict[str, dict[str, Any]] = {
     "opensearch": {"type": "knn_vector", "dimension": 192},

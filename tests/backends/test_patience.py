@@ -48,6 +48,12 @@ def actions(count: int) -> list[Action]:
     return [Action("calls", f"x#{number}", b"{}") for number in range(count)]
 
 
+def send_all(server: ScriptedServer, count: int, seconds: float = 60.0) -> list[int]:
+    """Return the status of each of so many actions."""
+    outcomes = connect_patiently(server.url, seconds).send_all(actions(count))
+    return [outcome.status for outcome in outcomes]
+
+
 def take_one_action(request: HttpRequest) -> Reply:
     """Accept the first action of each request, and be too busy for the others."""
     answer = make_bulk_response(request)
@@ -74,18 +80,15 @@ def test_a_server_is_waited_for_as_long_as_it_takes_something() -> None:
     """
     with ScriptedServer(take_one_action) as server:
         started_at = time.monotonic()
-        assert [
-            outcome.status for outcome in connect_patiently(server.url, 0.15).send_all(actions(30))
-        ] == [200] * 30
+        assert send_all(server, 30, 0.15) == [200] * 30
         assert time.monotonic() - started_at > 0.15
-    assert [len(make_bulk_response(request)["items"]) for request in server.requests] == list(
-        range(30, 0, -1)
-    )
+    counts = [len(make_bulk_response(request)["items"]) for request in server.requests]
+    assert counts == list(range(30, 0, -1))
 
 
 def test_a_server_that_takes_nothing_is_given_up_and_what_is_missing_is_named() -> None:
     with ScriptedServer(reply_in_turn(BUSY)) as server, pytest.raises(ServerError) as raised:
-        list(connect_patiently(server.url, 0.1).send_all(actions(3)))
+        send_all(server, 3, 0.1)
     assert (
         f"opensearch+{server.url} did not accept 3 passages within 0 s (the first is 'x#0'): "
         in str(raised.value)
@@ -104,9 +107,7 @@ def test_a_busy_server_is_left_alone_for_as_long_as_it_asks() -> None:
         lambda request: next(replies, Reply(body=make_bulk_response(request)))
     ) as server:
         started_at = time.monotonic()
-        assert [
-            outcome.status for outcome in connect_patiently(server.url).send_all(actions(2))
-        ] == [200] * 2
+        assert send_all(server, 2) == [200] * 2
         assert time.monotonic() - started_at >= 1.0
 
 
@@ -187,7 +188,7 @@ def test_without_patience_a_request_is_tried_six_times() -> None:
         connect_patiently(server.url, 0).request("GET", "/calls")
     assert len(server.requests) == 6
     with ScriptedServer(reply_in_turn(BUSY)) as server, pytest.raises(ServerError):
-        list(connect_patiently(server.url, 0).send_all(actions(1)))
+        send_all(server, 1, 0)
     assert len(server.requests) == 6
 
 
@@ -205,9 +206,7 @@ def test_an_index_that_is_blocked_for_everybody_is_waited_for_and_refuses_no_doc
     with ScriptedServer(
         lambda request: next(first, Reply(body=make_bulk_response(request)))
     ) as server:
-        assert [
-            outcome.status for outcome in connect_patiently(server.url).send_all(actions(1))
-        ] == [200]
+        assert send_all(server, 1) == [200]
     assert len(server.requests) == 3
 
 

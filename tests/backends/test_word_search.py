@@ -15,6 +15,7 @@ from hybrid_search.backends.embedded.word_search import LENGTHS, UNKNOWN, WordSe
 from hybrid_search.text import codebook, spans, word_codes
 from hybrid_search.text.types import Codebook, Floats, PassageTokens, WordCodes
 from hybrid_search.text.word_vectors import RoughWordQuery
+from tests.helpers.random_codes import unit_query
 
 DIMENSION, BITS, PASSAGES = 32, 2, 40
 OFF = 0.01
@@ -44,13 +45,8 @@ def make_codebook() -> Codebook:
     return codebook.remember(codebook.read_centroids(codes, DIMENSION))
 
 
-def make_vector(seed: int) -> Floats:
-    vector = np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32)
-    return np.asarray(vector / np.linalg.norm(vector), np.float32)
-
-
 def make_query(seed: int) -> RoughWordQuery:
-    return RoughWordQuery(make_vector(seed), make_codebook(), BITS)
+    return RoughWordQuery(unit_query(seed, DIMENSION), make_codebook(), BITS)
 
 
 @pytest.fixture
@@ -105,7 +101,7 @@ def test_all_words_give_each_passage_the_cosine_of_its_best(
     monkeypatch.setattr(word_search, "WORDS_TOGETHER", 100)
     passages, cosines = open_search(file).score_words(make_query(1), all_lists(), None)
     assert passages.tolist() == list(range(PASSAGES))
-    np.testing.assert_allclose(cosines, best_cosines(make_vector(1), (1,)), atol=OFF)
+    np.testing.assert_allclose(cosines, best_cosines(unit_query(1, DIMENSION), (1,)), atol=OFF)
 
 
 def test_some_lists_score_only_passages_that_have_a_word_in_them(file: CodesFile) -> None:
@@ -129,7 +125,9 @@ def test_spans_of_some_lengths_are_compared(
 ) -> None:
     monkeypatch.setattr(word_search, "PASSAGES_TOGETHER", 7)
     found = open_search(file).score_spans(make_query(1), np.arange(PASSAGES))
-    np.testing.assert_allclose(found, best_cosines(make_vector(1), (1, *LENGTHS)), atol=OFF)
+    np.testing.assert_allclose(
+        found, best_cosines(unit_query(1, DIMENSION), (1, *LENGTHS)), atol=OFF
+    )
     few = open_search(file).score_spans(make_query(1), np.array([3, 17]))
     np.testing.assert_allclose(few, found[[3, 17]], atol=1e-6)
     assert len(open_search(file).score_spans(make_query(1), np.zeros(0, np.intp))) == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from benchmarks.quality.marking import (
 )
 from benchmarks.quality.marks import Agreement, MarkedText, compare, write_as_recognised
 from benchmarks.quality.systems import Range
+from tests.helpers.json_lines import write_rows
 from tests.helpers.table_encoder import TableEncoder
 
 ENCODER = TableEncoder({"refund": (1, 0, 0), "money": (0.8, 0.6, 0), "cash": (0.6, 0.8, 0)})
@@ -142,14 +141,12 @@ def write_data(folder: Path) -> Path:
     lines = [f"refund\t{context}\t{target}\t{score}\n" for context, target, score in contexts]
     heading = "query\tcontext\ttarget\tscore\n"
     (folder / "stsb-context/dev.tsv").write_text(heading + "".join(lines))
-    (folder / "squad_dev").mkdir()
-    with gzip.open(folder / "squad_dev/passages.jsonl.gz", "wt") as file:
-        file.write(json.dumps({"id": "p", "text": "the king has cash"}) + "\n")
+    passage = {"id": "p", "text": "the king has cash"}
+    write_rows(folder / "squad_dev/passages.jsonl.gz", [passage])
     answers = [{"text": "the king", "start": 0}, {"text": "has cash", "start": 9}]
-    with gzip.open(folder / "squad_dev/questions.jsonl.gz", "wt") as file:
-        for part in ("dev", "train"):
-            question = {"question": "refund", "passage_id": "p", "answers": answers, "part": part}
-            file.write(json.dumps(question) + "\n")
+    question = {"question": "refund", "passage_id": "p", "answers": answers}
+    questions = [{**question, "part": part} for part in ("dev", "train")]
+    write_rows(folder / "squad_dev/questions.jsonl.gz", questions)
     return folder
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
 import pytest
 
 from benchmarks.quality import pic_similarity
+from tests.helpers.json_lines import write_rows
 from tests.helpers.table_encoder import TableEncoder
 
 ENCODER = TableEncoder(
@@ -48,8 +48,7 @@ def test_the_area_under_the_curve(tmp_path: Path) -> None:
         make_pair("wrong", 0),
         {**make_pair("odd", 1), "sentence1": "nothing"},
     ]
-    (tmp_path / "pic").mkdir()
-    (tmp_path / pic_similarity.FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / pic_similarity.FILE, rows)
     measured = pic_similarity.measure(ENCODER, tmp_path)
     assert measured == {"pairs": 4, "phrases alone": 2.5 / 4, "in context": 2.5 / 4}
     assert not math.isnan(measured["in context"])

@@ -4,7 +4,6 @@ of medquad are read.
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.search.calibration import Calibration
 from tests.conftest import DATA
+from tests.helpers.json_lines import write_rows
 from tests.helpers.source_lines import make_lines
 from tests.helpers.table_encoder import TableEncoder, Vector
 from tests.helpers.tiny_encoder import FINEST
@@ -129,25 +129,17 @@ def test_rows_and_differences_with_their_intervals(collection: Collection) -> No
 
 
 def write_medquad(folder: Path) -> Path:
-    (folder / "medquad").mkdir()
-    with gzip.open(folder / "medquad/qa.jsonl.gz", "wt", encoding="utf-8") as file:
-        file.writelines(
-            json.dumps(
-                {"id": f"doc_{number}", "question": "Why?", "answer": f"Because of {number}."}
-            )
-            + "\n"
-            for number in range(10)
-        )
+    answers = [(f"doc_{number}", f"Because of {number}.") for number in range(10)]
+    rows = [{"id": id_, "question": "Why?", "answer": answer} for id_, answer in answers]
+    write_rows(folder / "medquad/qa.jsonl.gz", rows)
     judged = [("1", "doc_3", 0), ("1", "doc_5", 2), ("1", "doc_7", 3), ("2", "doc_7", 1)]
-    rows = "".join(f"{query}\t{document}\t{grade}\n" for query, document, grade in judged)
-    (folder / "medquad/liveqa_qrels.tsv").write_text("query_id\tdoc_id\trelevance\n" + rows)
+    lines = "".join(f"{query}\t{document}\t{grade}\n" for query, document, grade in judged)
+    (folder / "medquad/liveqa_qrels.tsv").write_text("query_id\tdoc_id\trelevance\n" + lines)
     questions = [
         {"id": "1", "text": "Short?", "message": "A long one?"},
         {"id": "2", "text": "Other?", "message": "More?"},
     ]
-    (folder / "medquad/liveqa_queries.jsonl").write_text(
-        "".join(json.dumps(row) + "\n" for row in questions)
-    )
+    write_rows(folder / "medquad/liveqa_queries.jsonl", questions)
     return folder
 
 

@@ -4,7 +4,6 @@ size.
 
 from __future__ import annotations
 
-import gzip
 import json
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.encoder import onnx
 from hybrid_search.maintenance import plan
+from tests.helpers.json_lines import write_rows
 
 
 def test_every_leg_of_a_query_is_timed(sample: Client) -> None:
@@ -32,9 +32,7 @@ def test_ingest_is_timed_beside_its_two_parts(
     calls: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results, "STORE", tmp_path / "store")
-    with gzip.open(tmp_path / "calls.jsonl.gz", "wt") as file:
-        file.writelines(json.dumps(call) + "\n" for call in calls[:4])
-    measured = ingest.measure(tmp_path / "calls.jsonl.gz", 3)
+    measured = ingest.measure(write_rows(tmp_path / "calls.jsonl.gz", calls[:4]), 3)
     assert measured["calls"] == 3
     assert measured["passages"] >= 3
     assert measured["its share of the encoder's own rate"] > 0
@@ -55,7 +53,7 @@ def test_a_plan_is_held_against_the_index_that_was_made(
 ) -> None:
     monkeypatch.setattr(plan, "SECONDS", 600)  # a busy machine does not end the sample early
     monkeypatch.setattr(scale, "SAMPLES", (1000,))  # the other one would be of the same documents
-    (tmp_path / "calls.jsonl").write_text("".join(json.dumps(call) + "\n" for call in calls))
+    write_rows(tmp_path / "calls.jsonl", calls)
     with connect(sample_url) as client:
         index_size = size.measure(client, "calls")
     measured = scale.measure(tmp_path / "calls.jsonl", len(calls), index_size)

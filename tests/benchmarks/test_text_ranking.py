@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import subprocess
@@ -19,6 +18,7 @@ from benchmarks.quality.intents import PHRASINGS, SETS, Request, draw, spell_nam
 from benchmarks.quality.moved_queries import move_queries
 from benchmarks.quality.span_scores import score_texts
 from hybrid_search.text.stems import find_matches
+from tests.helpers.json_lines import write_rows
 from tests.helpers.table_encoder import TableEncoder
 
 ENCODER = TableEncoder({"refund": (1, 0, 0), "money": (0.8, 0.6, 0), "cash": (0.6, 0.8, 0)})
@@ -78,10 +78,9 @@ def test_labels_in_other_languages_are_cut_off() -> None:
 
 def write_requests(folder: Path) -> Path:
     """Write two intents of the set of natcs_utterances, the first with two requests."""
-    (folder / "natcs_utterances").mkdir()
-    rows = [("cash", "GetQuote"), ("refund", "FindATM"), ("so money so", "GetQuote")]
-    lines = (json.dumps({"text": text, "intent": intent}) + "\n" for text, intent in rows)
-    (folder / "natcs_utterances/utterances.jsonl").write_text("".join(lines))
+    texts = [("cash", "GetQuote"), ("refund", "FindATM"), ("so money so", "GetQuote")]
+    rows = [{"text": text, "intent": intent} for text, intent in texts]
+    write_rows(folder / "natcs_utterances/utterances.jsonl", rows)
     return folder
 
 
@@ -111,10 +110,9 @@ def test_intents_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_only_intents_that_no_model_is_trained_on(tmp_path: Path) -> None:
-    (tmp_path / "clinc150").mkdir()
-    with gzip.open(tmp_path / "clinc150/clinc150.jsonl.gz", "wt") as file:
-        for text, part in (("yes", "train"), ("no", "dev")):
-            file.write(json.dumps({"text": text, "intent": text, "part": part}) + "\n")
+    parts = {"yes": "train", "no": "dev"}
+    rows = [{"text": text, "intent": text, "part": part} for text, part in parts.items()]
+    write_rows(tmp_path / "clinc150/clinc150.jsonl.gz", rows)
     assert intents.read(tmp_path, "clinc150") == [Request("no", "no")]
 
 

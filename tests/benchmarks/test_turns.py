@@ -20,6 +20,7 @@ from benchmarks.quality.tasks import TASKS, Query, lines
 from benchmarks.quality.vectors import means
 from hybrid_search import connect
 from hybrid_search.search.calibration import Calibration
+from tests.helpers.json_lines import write_rows
 from tests.helpers.table_encoder import TableEncoder, Vector
 
 WORDS: dict[str, Vector] = {
@@ -44,33 +45,20 @@ CALLS = {
 
 
 def write_data(folder: Path) -> Path:
-    (folder / "calls_sgd").mkdir()
     records = (
         {"id": name, "turns": [{"text": text} for text in texts]} for name, texts in CALLS.items()
     )
-    with gzip.open(folder / "calls_sgd/calls.jsonl.gz", "wt", encoding="utf-8") as file:
-        file.writelines(json.dumps(record) + "\n" for record in records)
+    write_rows(folder / "calls_sgd/calls.jsonl.gz", records)
     queries = [
         {"id": "Refund", "texts": ["refund", "cash"], "part": "dev"},
         {"id": "Rent", "texts": ["rent"], "part": "train"},
         {"id": "Gone", "texts": ["gone"], "part": "dev"},  # no call that is there has it
     ]
-    (folder / "calls_sgd/queries.jsonl").write_text(
-        "".join(json.dumps(record) + "\n" for record in queries)
-    )
-    right = [
-        ("Refund", "one", 1),
-        ("Refund", "three", 0),
-        ("Rent", "two", 1),
-        ("Gone", "elsewhere", 0),
-    ]
-    with gzip.open(folder / "calls_sgd/qrels.tsv.gz", "wt") as file:
-        file.writelines(
-            [
-                "query_id\tcall_id\tturn\trelevance\n",
-                *(f"{query}\t{call}\t{turn}\t1\n" for query, call, turn in right),
-            ]
-        )
+    write_rows(folder / "calls_sgd/queries.jsonl", queries)
+    right = ["Refund one 1", "Refund three 0", "Rent two 1", "Gone elsewhere 0"]
+    lines = [f"{line} 1".replace(" ", "\t") for line in right]
+    table = "\n".join(["query_id\tcall_id\tturn\trelevance", *lines, ""])
+    (folder / "calls_sgd/qrels.tsv.gz").write_bytes(gzip.compress(table.encode()))
     return folder
 
 

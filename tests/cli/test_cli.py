@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from hybrid_search.cli.commands import build_command
 from hybrid_search.client import Client
 from hybrid_search.search.result import Result
 from tests.helpers.cli import invoke_cli, run_cli
+from tests.helpers.json_lines import write_rows
 
 SUMMARY = {"read", "documents", "passages", "spans", "failed", "skipped", "seconds"}
 REFUND = {"id": "refund", "text": "I want a refund, and I want it today."}
@@ -41,9 +41,7 @@ def _use_the_sample(sample_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_documents(*documents: dict[str, Any], name: str = "calls.jsonl") -> str:
-    data = "".join(json.dumps(document) + "\n" for document in documents).encode()
-    Path(name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    return name
+    return str(write_rows(Path(name), documents))
 
 
 def test_ingest_query_and_the_python_call_work_in_three_processes(
@@ -168,14 +166,25 @@ def test_a_comparison_in_where_is_of_values() -> None:
 def test_every_option_of_query_reaches_the_query() -> None:
     options = (
         "--size 2 --offset 1 --spans 1 --fusion min_max --group-by passage --refine isolate "
-        "--feedback 3 --alpha 0.7 --min-score 0.01 --json"
+        "--feedback 3 --alpha 0.7 --min-score 0.01 --sort -date --highlight "
+        "--facet sector --facet language --facets-over matches --json"
     )
     context = ("--context", "I asked for a refund")
     result = invoke_cli("query", "refund", *context, *options.split()).json
     assert len(result["hits"]) == 2
     assert all(len(hit["spans"]) == 1 for hit in result["hits"])
     assert (result["plan"]["fusion"], result["plan"]["alpha"]) == ("min_max", 0.7)
-    assert all(hit["score"] >= 0.01 for hit in result["hits"])
+    assert all(hit["score"] >= 0.01 and "highlights" in hit for hit in result["hits"])
+    first, second = (hit["metadata"]["date"] for hit in result["hits"])
+    assert (result["plan"]["sort"], first >= second) == ("-date", True)
+    assert set(result["facets"]) == {"sector", "language"}
+
+
+def test_counts_of_values_are_printed_below_the_hits() -> None:
+    counts = invoke_cli("query", "router", "--facet", "sector", "--json").json["facets"]["sector"]
+    printed = ", ".join(f"{sector} ({count})" for sector, count in counts)
+    output = invoke_cli("query", "router", "--facet", "sector").stdout
+    assert f"\nsector: {printed}\n" in output
 
 
 def test_a_query_that_finds_nothing_succeeds() -> None:
@@ -271,15 +280,10 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     "a missing source": (["ingest", "nowhere.jsonl"], "source nowhere.jsonl does not exist"),
     "an empty folder as source": (["ingest", "."], "source . is a folder without files"),
     "a missing index": (["query", "x", "--index", "nope"], "there is no index 'nope' in "),
-    "an index name in capitals": (
-        ["query", "x", "--index", "Calls"],
-        "index name 'Calls' must be in lower case: 'calls'",
-    ),
     "a path as index name": (
         ["ingest", "--index", "../calls"],
         "index name '../calls' must begin with",
     ),
-    "alpha 2": (["query", "x", "--alpha", "2"], "alpha is 2.0: it must be a number from 0 to 1"),
     "a huge size": (
         ["query", "x", "--size", "99999999999999999999"],
         "size is 99999999999999999999: it must be an integer from 1 to 10,000",
@@ -316,22 +320,9 @@ ERRORS: dict[str, tuple[list[str], str]] = {
         ["query", "x", "--model", "."],
         ". is not a model folder: encoder.json is missing.",
     ),
-    "an unknown grouping": (
-        ["query", "x", "--group-by", "call"],
-        "cannot sort, group or count by 'call': the index has no such field. ",
-    ),
     "an unknown device": (
         ["query", "x", "--device", "gpu"],
         "device 'gpu' is not one of auto, cpu, cuda, tensorrt",
-    ),
-    "a blank phrase": (["query", " "], "the phrase is blank (' '): say what to look for"),
-    "a context without the phrase": (
-        ["query", "x", "--context", "y"],
-        "the context 'y' does not contain the phrase 'x'",
-    ),
-    "a malformed span policy": (
-        ["ingest", "--policy", "often"],
-        "span policy 'often' is not of the form",
     ),
     "neither text nor file": (
         ["best-spans", "x"],
@@ -358,12 +349,6 @@ def test_an_error_is_one_line_with_the_value_and_the_remedy_and_exit_status_2(ca
     result = invoke_cli(*arguments)
     assert result.error.startswith(message)
     assert result.stdout == ""
-
-
-def test_an_error_is_one_line_in_a_real_process_too() -> None:
-    result = run_cli("query", "x", "--alpha", "2")
-    assert len(result.stderr.splitlines()) == 1
-    assert result.error.startswith("alpha is 2.0")
 
 
 def test_a_folder_that_is_a_file_is_one_error() -> None:

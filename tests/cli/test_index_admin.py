@@ -14,6 +14,7 @@ from benchmarks.quality import hard_sample
 from hybrid_search.backends.server.transport.connection import Server
 from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli, run_cli
+from tests.helpers.json_lines import write_rows
 from tests.helpers.server_index import RawIndex
 
 REFUND = {"id": "refund", "text": "I want a refund, and I want it today.", "sector": "shop"}
@@ -46,9 +47,8 @@ def embedded() -> RawIndex:
     return RawIndex("embedded:here", "talks")
 
 
-def write_documents(*documents: dict[str, Any], name: str = "calls.jsonl") -> str:
-    Path(name).write_text("".join(json.dumps(document) + "\n" for document in documents))
-    return name
+def write_documents(*documents: dict[str, Any]) -> str:
+    return str(write_rows(Path("calls.jsonl"), documents))
 
 
 def list_versions(place: RawIndex) -> list[str]:
@@ -90,19 +90,11 @@ def test_ingest_follows_the_policy_of_the_index_unless_another_is_given(anywhere
     assert "but this is policy '6/1'" in error
 
 
-def test_the_sample_has_to_be_asked_for_on_a_server(server: RawIndex) -> None:
-    error = server.call("ingest").error
-    assert (
-        error == "no source given: name the files to ingest (- for standard input), "
-        "or give --sample for the bundled calls"
-    )
-    assert list_versions(server) == []
-
-
 @pytest.mark.usefixtures("_remembered_batches")
 def test_the_sample_is_asked_for_by_name_or_by_nothing_but_not_beside_sources() -> None:
-    assert invoke_cli("ingest", "--url", "http://127.0.0.1:9").error.startswith(
-        "no source given: name the files"
+    assert invoke_cli("ingest", "--url", "http://127.0.0.1:9").error == (
+        "no source given: name the files to ingest (- for standard input), "
+        "or give --sample for the bundled calls"
     )
     assert (
         invoke_cli("ingest", "--url", "embedded:here", "--sample", write_documents(REFUND)).error
@@ -329,23 +321,6 @@ def test_to_delete_from_what_is_not_there_is_an_error(anywhere: RawIndex) -> Non
 # query
 
 
-def test_highlights_are_the_places_of_the_words_that_bm25_matched(
-    sample_place: RawIndex, calls: list[dict[str, Any]]
-) -> None:
-    texts = {call["id"]: "\n".join(turn["text"] for turn in call["turns"]) for call in calls}
-    hits = sample_place.call("query", "router", "--alpha", "0", "--highlight", "--json").json[
-        "hits"
-    ]
-    assert hits
-    assert all(
-        texts[hit["id"]][start:end].lower().startswith("router")
-        for hit in hits
-        for start, end in hit["highlights"]
-    )
-    assert all(hit["highlights"] for hit in hits)
-    assert "highlights" not in sample_place.call("query", "router", "--json").json["hits"][0]
-
-
 def test_highlights_are_underlined_on_a_terminal(
     sample_place: RawIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -354,38 +329,6 @@ def test_highlights_are_underlined_on_a_terminal(
         "query", "router", "--alpha", "0", "--highlight", "--size", "1", "--spans", "0"
     ).stdout
     assert re.search(r"\x1b\[4m[Rr]outers?\x1b\[0m", output)
-
-
-@pytest.mark.parametrize(("field", "backwards"), [("date", False), ("-date", True)])
-def test_hits_are_put_in_the_order_of_a_field(
-    sample_place: RawIndex, field: str, backwards: bool
-) -> None:
-    result = sample_place.call("query", "router", "--sort", field, "--json").json
-    dates = [hit["metadata"]["date"] for hit in result["hits"]]
-    assert len(dates) == 10
-    assert dates == sorted(dates, reverse=backwards)
-    assert result["plan"]["sort"] == field
-
-
-def test_values_of_fields_are_counted_over_the_window_and_over_all_matches(
-    sample_place: RawIndex,
-) -> None:
-    window = sample_place.call(
-        "query", "router", "--facet", "sector", "--facet", "language", "--json"
-    ).json
-    assert set(window["facets"]) == {"sector", "language"}
-    assert sum(count for _, count in window["facets"]["sector"]) == window["total"]
-    matches = sample_place.call(
-        "query", "router", "--facet", "sector", "--facets-over", "matches", "--json"
-    ).json["facets"]["sector"]
-    lexical = sample_place.call("query", "router", "--alpha", "0", "--size", "100", "--json").json[
-        "hits"
-    ]
-    matching_sectors = [hit["metadata"]["sector"] for hit in lexical if hit["bm25"] > 0]
-    assert dict(matches)["telecom"] == matching_sectors.count("telecom")
-    printed = ", ".join(f"{sector} ({count})" for sector, count in window["facets"]["sector"])
-    shown = sample_place.call("query", "router", "--facet", "sector").stdout
-    assert f"\nsector: {printed}\n" in shown
 
 
 # query --dry-run

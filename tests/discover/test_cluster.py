@@ -16,9 +16,10 @@ from hybrid_search import Match, connect
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.client import Client
 from hybrid_search.discover import groups
-from hybrid_search.discover.cluster import ContextReader, encode_alone, read_source
+from hybrid_search.discover.cluster import encode_alone, find_phrases, read_contexts, read_source
 from hybrid_search.discover.groups import describe_groups, group_phrases
 from hybrid_search.discover.linkage import cluster_vectors, find_telling_words
+from hybrid_search.discover.phrase_table import build_table
 from hybrid_search.discover.types import Occurrence
 from hybrid_search.discover.word_tree import WordTree, find_words, normalize
 from hybrid_search.errors import MissingExtraError, UsageError
@@ -101,13 +102,13 @@ def test_the_vector_of_a_phrase_is_the_mean_over_its_contexts() -> None:
     store, encoder = MemoryBackend(), ContextEncoder()
     texts = ["late money back", "card Money back now", "hold on"]
     fill(store, encoder, [{"id": str(i), "text": text} for i, text in enumerate(texts)])
-    reader = ContextReader(store, "calls", DIMENSION)
-    table = reader.read_phrases(["money back", "zebra"], encoder)
+    contexts = read_contexts(store, "calls", DIMENSION)
+    table = build_table(find_phrases(contexts, ["money back", "zebra"], encoder))
     assert table.texts == ["money back", "zebra"]
     assert table.counts.tolist() == [2, 1]
     assert table.documents.tolist() == [0, 1, -1]
-    contexts = [query_vector(encoder, "money back", text) for text in texts[:2]]
-    mean = np.mean(contexts, axis=0)
+    in_context = [query_vector(encoder, "money back", text) for text in texts[:2]]
+    mean = np.mean(in_context, axis=0)
     assert table.vectors[0] @ (mean / np.linalg.norm(mean)) > 0.999
     assert table.vectors[0] @ query_vector(encoder, "money back") < 0.99
     assert table.vectors[1] @ query_vector(encoder, "zebra") == pytest.approx(1.0, abs=1e-5)
@@ -121,7 +122,8 @@ def test_the_places_of_phrases_in_long_turns_are_counted_once() -> None:
     documents = [document for document in make_documents(4) if "turns" in document]
     fill(store, encoder, documents)
     phrases = ["refund", "money", "hold", "w7"]
-    table = ContextReader(store, "calls", DIMENSION).read_phrases(phrases, encoder)
+    contexts = read_contexts(store, "calls", DIMENSION)
+    table = build_table(find_phrases(contexts, phrases, encoder))
     texts = [turn["text"] for document in documents for turn in document["turns"]]
     for name, count in zip(table.texts, table.counts.tolist(), strict=True):
         occurrences = sum(text.split().count(name.lower()) for text in texts)

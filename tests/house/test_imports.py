@@ -41,33 +41,16 @@ A unit is a module, or a package with everything in it; "" is ``hybrid_search`` 
 layer do not import each other.
 """
 
+EMBEDDED = "backend facts record record_reader snapshot versions writer"
 ALLOWED_IMPORTERS = {
-    "onnxruntime": {
-        "encoder.devices",
-        "encoder.onnx",
-    },
+    "onnxruntime": {"encoder.devices", "encoder.onnx"},
     "onnx": set(),
     "tokenizers": {"encoder.onnx"},
     "isal": {"backends.crc"},
-    "tantivy": {
-        "backends.embedded.backend",
-        "backends.embedded.facts",
-        "backends.embedded.record",
-        "backends.embedded.record_reader",
-        "backends.embedded.snapshot",
-        "backends.embedded.versions",
-        "backends.embedded.writer",
-    },
+    "tantivy": {f"backends.embedded.{name}" for name in EMBEDDED.split()},
     "Stemmer": {"text.stems"},
-    "numkong": {
-        "encoder.precisions",
-        "text.codebook",
-        "text.residual_codes",
-    },
-    "sqlite3": {
-        "ingest.seen_ids",
-        "ingest.sources.turn_rows",
-    },
+    "numkong": {"encoder.precisions", "text.codebook", "text.residual_codes"},
+    "sqlite3": {"ingest.seen_ids", "ingest.sources.turn_rows"},
     "opensearchpy": {"backends.server.transport.client"},
     "urllib3": {"backends.server.transport.client"},
     "botocore": {"backends.server.transport.sigv4"},
@@ -108,64 +91,24 @@ ALLOWED_IMPORTERS = {
 """For each library the only modules, or packages with everything in them, that may import it."""
 
 NEVER_IMPORTED = {
-    "torch",
-    "transformers",
-    "optimum",
-    "export",
-    "papers",
-    "benchmarks",
-    "tests",
-    "rank_bm25",
-}
+    "torch", "transformers", "optimum", "export", "papers", "benchmarks", "tests", "rank_bm25",
+}  # fmt: skip
 HEAVY_LIBRARIES = (
-    "onnx",
-    "onnxruntime",
-    "numkong",
-    "isal",
-    "typer",
-    "rich",
-    "pydantic",
-    "sqlite3",
-    "opensearchpy",
-    "botocore",
-    "tokenizers",
-    "numpy",
-    "pyarrow",
-    "regex",
-    "yaml",
-    "asyncio",
+    "onnx", "onnxruntime", "numkong", "isal", "typer", "rich", "pydantic", "sqlite3",
+    "opensearchpy", "botocore", "tokenizers", "numpy", "pyarrow", "regex", "yaml", "asyncio",
     "hybrid_search.client",
-)
+)  # fmt: skip
 UNUSED_BY_A_QUERY = (
-    "onnx",
-    "opensearchpy",
-    "botocore",
-    "urllib3",
-    "pyarrow",
-    "prometheus_client",
-    "opentelemetry",
-    "ray",
-    "asyncio",
-    "rich",
-    "hybrid_search.maintenance",
-    "hybrid_search.topics.mining",
-    "hybrid_search.discover.discover",
-    "sklearn",
-    "hybrid_search.cli.ingest",
-    "hybrid_search.cli.mine",
-    "hybrid_search.cli.services",
-    "hybrid_search.ingest.checkpoint",
-    "hybrid_search.ingest.document_parser",
-    "hybrid_search.ingest.encode",
-    "hybrid_search.ingest.pipeline",
-    "hybrid_search.ingest.types",
-    "hybrid_search.backends.memory",
-    "hybrid_search.backends.server.backend",
-    "hybrid_search.async_client",
-    "hybrid_search.serve.server",
-    "starlette",
-    "uvicorn",
-)
+    "onnx", "opensearchpy", "botocore", "urllib3", "pyarrow", "prometheus_client",
+    "opentelemetry", "ray", "asyncio", "rich", "hybrid_search.maintenance",
+    "hybrid_search.topics.mining", "hybrid_search.discover.discover", "sklearn",
+    "hybrid_search.cli.ingest", "hybrid_search.cli.mine", "hybrid_search.cli.services",
+    "hybrid_search.ingest.checkpoint", "hybrid_search.ingest.document_parser",
+    "hybrid_search.ingest.encode", "hybrid_search.ingest.pipeline",
+    "hybrid_search.ingest.types", "hybrid_search.backends.memory",
+    "hybrid_search.backends.server.backend", "hybrid_search.async_client",
+    "hybrid_search.serve.server", "starlette", "uvicorn",
+)  # fmt: skip
 """What ``hybrid-search query --json`` on an embedded index has no use for.
 
 typer and usearch bring pydantic and tqdm with them.

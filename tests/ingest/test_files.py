@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -155,6 +156,7 @@ def test_a_file_that_vanishes_is_a_fault_and_the_next_is_read() -> None:
         ("calls/a.json", b'{"text": "Hello."}', ["a"]),
         ("calls/b.json.gz", b'{\n "text": "Hello."\n}\n', ["b"]),
         ("calls/c.json", b'{"id": "own", "text": "Hello."}', ["own"]),
+        ("calls/g.json", b'{"call_id": "c-1", "body": "Hello."}', [None]),
         ("calls/d.json", b'[{"text": "Hello."}, {"id": "e", "text": "Goodbye."}]', [None, "e"]),
         ("calls/f.jsonl", b'{"text": "Hello."}\n', [None]),
     ],
@@ -166,3 +168,18 @@ def test_a_document_alone_in_its_json_file_takes_its_name(
     write_source(Path(name), data)
     lines = files.read(["calls"], ReadOptions())
     assert [json.loads(line.data).get("id") for line in lines] == ids
+
+
+def test_a_document_with_an_id_that_is_alone_in_its_json_file_is_read_as_it_is() -> None:
+    data = b'{"id": "own", "turns": "no list",  "text": ""}'
+    assert read_data(write_source(Path("a.json"), data)) == [data]
+
+
+def test_a_document_is_read_though_its_json_file_breaks_off_behind_it() -> None:
+    line = b'{"id": "a", "text": "Hello."}\n'
+    letters = Random(1).randbytes(100_000).hex().encode()  # noqa: S311 (no secret)
+    packed = gzip.compress(line + b'{"id": "b", "text": "' + letters)
+    Path("calls.json.gz").write_bytes(packed[: len(packed) // 2])
+    first, *faults_after = files.read(["calls.json.gz"])
+    assert first.data == line
+    assert [fault.number for fault in faults_after] == [2]

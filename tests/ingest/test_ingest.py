@@ -151,11 +151,6 @@ def test_changed_metadata_is_a_change(client: Client) -> None:
     }
 
 
-def test_another_order_of_keys_is_no_change(client: Client) -> None:
-    client.ingest(DOCUMENTS)
-    assert client.ingest([dict(reversed(REFUND.items()))]).skipped == 1
-
-
 def test_of_an_id_that_comes_twice_the_last_wins_and_a_warning_says_where(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:

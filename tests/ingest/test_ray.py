@@ -19,7 +19,7 @@ import pytest
 
 from hybrid_search import config, connect, encoder
 from hybrid_search.backends.memory import MemoryBackend
-from hybrid_search.client.encoders import ExecutorCache
+from hybrid_search.client.encoders import ClientEncoders
 from hybrid_search.cluster import actors
 from hybrid_search.cluster.actors import AHEAD, RETRIES
 from hybrid_search.encoder import SHIPPED, Encoder
@@ -182,9 +182,18 @@ def test_a_model_folder_that_the_workers_do_not_have_is_a_model_error(
 
 
 @pytest.mark.ray
-def test_more_workers_than_cores_are_refused_with_both_numbers(cluster: Any) -> None:
-    with pytest.raises(UsageError, match=r"3 workers need one CPU each, but the Ray cluster has 2"):
-        RayExecutor(SHIPPED, "auto", "auto", None, 3)
+@pytest.mark.parametrize(
+    ("device", "workers", "message"),
+    [
+        ("auto", 3, "3 workers need one CPU each, but the Ray cluster has 2"),
+        ("cuda", None, "1 workers need one GPU each, but the Ray cluster has 0"),
+    ],
+)
+def test_more_workers_than_cores_or_cards_are_refused_with_both_numbers(
+    cluster: Any, device: str, workers: int | None, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        RayExecutor(SHIPPED, device, "auto", None, workers)
 
 
 @pytest.mark.ray
@@ -198,12 +207,6 @@ def test_a_worker_s_card_is_the_cluster_s_choice(cluster: Any, device: str) -> N
         RayExecutor(SHIPPED, device, "auto", None)
 
 
-@pytest.mark.ray
-def test_workers_on_gpus_are_refused_where_there_is_none(cluster: Any) -> None:
-    with pytest.raises(UsageError, match=r"1 workers need one GPU each, but the Ray cluster has 0"):
-        RayExecutor(SHIPPED, "cuda", "auto", None)
-
-
 class BrokenWorker(ray_executor.Worker):
     """Fails with a foreign error, or dies, whenever it has something to encode."""
 
@@ -214,27 +217,19 @@ class BrokenWorker(ray_executor.Worker):
 
 
 @pytest.mark.ray
-def test_an_error_that_is_not_ours_is_one_clear_error(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("fail", "ZeroDivisionError.*out of cheese"), ("die", f"died {RETRIES + 1} times")],
+)
+def test_an_error_that_is_not_ours_or_the_death_of_every_worker_is_one_clear_error(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     monkeypatch.setattr(ray_executor, "Worker", BrokenWorker)
     with (
         RayExecutor(SHIPPED, "cpu", "int8", None, WORKERS) as executor,
-        pytest.raises(WorkerError, match=r"ZeroDivisionError.*out of cheese"),
+        pytest.raises(WorkerError, match=message),
     ):
-        list(executor.run(iter([("one", ["fail"])]), Summary()))
-
-
-@pytest.mark.ray
-def test_a_block_that_kills_every_worker_does_not_go_on_for_ever(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ray_executor, "Worker", BrokenWorker)
-    with (
-        RayExecutor(SHIPPED, "cpu", "int8", None, WORKERS) as executor,
-        pytest.raises(WorkerError, match=f"died {RETRIES + 1} times"),
-    ):
-        list(executor.run(iter([("one", ["die"])]), Summary()))
+        list(executor.run(iter([("one", [text])]), Summary()))
 
 
 @pytest.mark.ray
@@ -288,7 +283,7 @@ def test_the_workers_of_one_ingest_go_on_with_the_next(
 
 
 def test_workers_stay_until_others_are_wanted_or_they_fail(real_encoder: Encoder) -> None:
-    executor_cache, seen = ExecutorCache(), list[str]()
+    encoders, seen = ClientEncoders(config.settings("memory:")), list[str]()
 
     @contextmanager
     def begin(name: str) -> Iterator[Executor]:
@@ -297,13 +292,13 @@ def test_workers_stay_until_others_are_wanted_or_they_fail(real_encoder: Encoder
         seen.append(f"end {name}")
 
     for name in ("one", "one", "two"):
-        with executor_cache.acquire(begin, name):
+        with encoders.keep_executor(begin, name):
             seen.append("used")
     assert seen == ["begin one", "used", "used", "end one", "begin two", "used"]
-    with pytest.raises(WorkerError, match="gone"), executor_cache.acquire(begin, "two"):
+    with pytest.raises(WorkerError, match="gone"), encoders.keep_executor(begin, "two"):
         raise WorkerError("gone")
-    with executor_cache.acquire(begin, "two"):
-        executor_cache.close()
+    with encoders.keep_executor(begin, "two"):
+        encoders.close()
     assert seen[6:] == ["end two", "begin two", "end two"]
 
 

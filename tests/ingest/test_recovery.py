@@ -23,6 +23,7 @@ from hybrid_search import connect, encoder
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.encoder.base import codebook
 from hybrid_search.errors import IndexBusyError
+from tests.helpers.json_lines import write_rows
 from tests.helpers.tiny_encoder import bm25_scores, fill_index, make_request, make_spec
 
 pytestmark = pytest.mark.faults
@@ -97,26 +98,9 @@ def short_calls(calls: list[dict[str, Any]], times: int) -> list[dict[str, Any]]
     ]
 
 
-def write_documents(path: Path, documents: Sequence[dict[str, Any]]) -> Path:
-    path.write_text(
-        "".join(json.dumps(document) + "\n" for document in documents), encoding="utf-8"
-    )
-    return path
-
-
 def command(url: str, *sources: str) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "hybrid_search.ingest",
-        "--index",
-        "calls",
-        "--device",
-        "cpu",
-        "--url",
-        url,
-        *sources,
-    ]
+    options = ["--index", "calls", "--device", "cpu", "--url", url]
+    return [sys.executable, "-m", "hybrid_search.ingest", *options, *sources]
 
 
 def test_an_ingest_that_is_killed_again_and_again_ends_with_every_document_once(
@@ -124,7 +108,7 @@ def test_an_ingest_that_is_killed_again_and_again_ends_with_every_document_once(
 ) -> None:
     documents = short_calls(calls, 4)
     source, url, store = (
-        write_documents(tmp_path / "calls.jsonl", documents),
+        write_rows(tmp_path / "calls.jsonl", documents),
         f"embedded:{tmp_path / 'store'}",
         tmp_path / "store",
     )
@@ -329,7 +313,7 @@ def test_the_command_refuses_an_index_that_another_process_writes(tmp_path: Path
         while not (tmp_path / "store" / HEAD).exists():
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        source = write_documents(tmp_path / "one.jsonl", [{"id": "x", "text": "refund"}])
+        source = write_rows(tmp_path / "one.jsonl", [{"id": "x", "text": "refund"}])
         refused = subprocess.run(
             command(url, str(source)), capture_output=True, text=True, check=False
         )
@@ -374,7 +358,7 @@ def test_a_full_disk_is_one_clear_error_and_the_same_command_completes_later(
     disk: Path, tmp_path: Path, calls: list[dict[str, Any]]
 ) -> None:
     documents = short_calls(calls, 3)
-    source, url = write_documents(tmp_path / "calls.jsonl", documents), f"embedded:{disk / 'store'}"
+    source, url = write_rows(tmp_path / "calls.jsonl", documents), f"embedded:{disk / 'store'}"
     ingest = command(url, "--codes", "8", str(source))
     failed = subprocess.run(ingest, capture_output=True, text=True, check=False)
     assert failed.returncode == 2

@@ -210,19 +210,9 @@ class Round:
             "SLOW": f"{self.chance.uniform(0, 0.05):.3f}",
             "BLOCK": str(self.chance.choice([3, 16, 64])),
         }
-        where = [
-            "--url",
-            self.store.url,
-            "--index",
-            self.store.index,
-            "--rejects",
-            str(REJECTS),
-            "--patience",
-            "60",
-        ]
-        return start_ingest(
-            *where, *arguments, env={**pace, "HYBRID_SEARCH_TIMEOUT": str(TIMEOUT), **env}
-        )
+        where = ["--url", self.store.url, "--index", self.store.index, "--rejects", str(REJECTS)]
+        timeout = {"HYBRID_SEARCH_TIMEOUT": str(TIMEOUT)}
+        return start_ingest(*where, "--patience", "60", *arguments, env={**pace, **timeout, **env})
 
     def wait_for_summary(
         self, process: subprocess.Popen[str], *statuses: int

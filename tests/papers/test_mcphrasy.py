@@ -4,7 +4,6 @@ that are scored by hand.
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,6 +38,7 @@ from papers.mcphrasy.masks import Masks
 from papers.mcphrasy.similarity import Cloud, average, differences, mcphrasy
 from papers.mcphrasy.system import Base, Contextual, McPhraSy, Store, Variant
 from tests.conftest import DATA
+from tests.helpers.json_lines import write_rows
 from tests.helpers.table_encoder import TableEncoder, Vector
 from tests.helpers.tiny_encoder import TinyEncoder
 
@@ -140,7 +140,7 @@ def test_a_corpus_is_read_by_sentences_and_parts(tmp_path: Path) -> None:
         {"text": "Three.", "part": "dev"},
         {"text": "Four."},
     ]
-    (tmp_path / "made.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "made.jsonl", rows)
     assert list(corpora.read(tmp_path, corpora=[corpus])) == ["One.", "Two?", "Three.", "Four."]
     assert list(corpora.read(tmp_path, [corpora.TRAIN], [corpus])) == ["One.", "Two?", "Four."]
     with pytest.raises(SystemExit, match=r"calls\.jsonl\.gz: no such file"):
@@ -611,19 +611,12 @@ def test_clusters_that_are_right_and_one_that_is_not() -> None:
 
 
 def test_groups_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "groups.jsonl"
-    path.write_text(
-        json.dumps(
-            {"group": 7, "phrases": ["hot tea", "hot coffee", "hot sauce"], "clusters": [0, 0, 1]}
-        )
-        + "\n"
-    )
+    hot = {"group": 7, "phrases": ["hot tea", "hot coffee", "hot sauce"], "clusters": [0, 0, 1]}
+    path = write_rows(tmp_path / "groups.jsonl", [hot])
     assert groups.read(path) == [
         groups.Group("7", ("hot tea", "hot coffee", "hot sauce"), ("0", "0", "1"))
     ]
-    path.write_text(
-        json.dumps({"group": 7, "phrases": ["hot tea", "hot coffee"], "clusters": [0]}) + "\n"
-    )
+    write_rows(path, [{"group": 7, "phrases": ["hot tea", "hot coffee"], "clusters": [0]}])
     with pytest.raises(SystemExit, match="group 7: 2 phrases and 1 clusters"):
         groups.read(path)
     with pytest.raises(SystemExit, match=r"groups\.jsonl: no such file: the paper says"):
@@ -698,10 +691,7 @@ def example_row(meaning: str, sentence: str, word: str) -> Row:
 
 
 def write_lines(folder: Path, file: str, rows: Iterable[Row]) -> Path:
-    path = folder / file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(json.dumps(row) + "\n" for row in rows)
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    write_rows(folder / file, rows)
     return folder
 
 

@@ -20,22 +20,14 @@ from papers import evaluations
 from papers.pic import candidates, classifier, files, ranking, selection, sense, similarity
 from papers.pic.files import Pair, Search
 from papers.systems.edit_distance import EditDistance
+from tests.benchmarks.test_pic_similarity import make_pair
 from tests.conftest import DATA
+from tests.helpers.json_lines import write_rows
 from tests.helpers.table_encoder import TableEncoder
 from tests.helpers.tiny_encoder import TinyEncoder
 
 
-def make_pair(second: str, label: int, sentence: str = "a {} one") -> dict[str, object]:
-    return {
-        "phrase1": "big",
-        "phrase2": second,
-        "sentence1": sentence.format("big"),
-        "sentence2": sentence.format(second),
-        "label": label,
-    }
-
-
-def write_rows(folder: Path, name: str, rows: Any) -> Path:
+def write_file(folder: Path, name: str, rows: Any) -> Path:
     """Below ``pic/``: a list of objects as lines, all else as JSON."""
     path = folder / "pic" / name
     path.parent.mkdir(exist_ok=True)
@@ -89,9 +81,9 @@ def test_of_equal_thresholds_the_lowest() -> None:
 
 
 def test_ten_pairs_by_hand(tmp_path: Path) -> None:
-    write_rows(tmp_path, "ps_train.json", make_graded_pairs(TUNED))
-    write_rows(tmp_path, "ps_dev.jsonl.gz", make_graded_pairs(TUNED[:2]))
-    write_rows(
+    write_file(tmp_path, "ps_train.json", make_graded_pairs(TUNED))
+    write_file(tmp_path, "ps_dev.jsonl.gz", make_graded_pairs(TUNED[:2]))
+    write_file(
         tmp_path,
         "ps_test.json",
         {
@@ -125,7 +117,7 @@ def test_a_system_without_vectors_is_scored_by_the_phrases_alone(tmp_path: Path)
         for row in rows
         if row["label"]
     ]
-    write_rows(
+    write_file(
         tmp_path, "ps_test_sample.jsonl", [*same, *(row for row in rows if not row["label"])]
     )
     result = similarity.measure(EditDistance(), tmp_path)
@@ -292,14 +284,14 @@ def make_row(**more: Any) -> dict[str, Any]:
     ],
 )
 def test_every_form_of_a_file_is_read(tmp_path: Path, name: str, rows: Any) -> None:
-    write_rows(tmp_path, name, rows)
+    write_file(tmp_path, name, rows)
     [search] = files.read_searches(files.find_test_file(tmp_path, "psd"), "psd")
     assert search == Search("1", "huge model", DOCUMENT, (GOLD,), (OTHER,))
     assert (search.answer, search.texts) == ("massive figure", ["massive figure"])
 
 
 def test_an_answer_is_looked_for_where_its_start_is_off(tmp_path: Path) -> None:
-    path = write_rows(
+    path = write_file(
         tmp_path,
         "pr_pass_test.jsonl",
         [make_row(answers={"text": ["massive figure stood"], "answer_start": [26]})],
@@ -310,7 +302,7 @@ def test_an_answer_is_looked_for_where_its_start_is_off(tmp_path: Path) -> None:
 
 def test_another_place_of_an_answer_is_another_sense_in_psd_alone(tmp_path: Path) -> None:
     [search] = files.read_searches(
-        write_rows(tmp_path, "pr_pass_test.jsonl", [make_row()]), "pr-pass"
+        write_file(tmp_path, "pr_pass_test.jsonl", [make_row()]), "pr-pass"
     )
     assert (search.answers, search.other_places) == ((GOLD,), ())
 
@@ -333,7 +325,7 @@ def test_another_place_of_an_answer_is_another_sense_in_psd_alone(tmp_path: Path
 )
 def test_a_row_that_is_none_is_named(tmp_path: Path, rows: list[Any], message: str) -> None:
     with pytest.raises(SystemExit, match=message):
-        files.read_searches(write_rows(tmp_path, "pr_pass_test.jsonl", rows), "pr-pass")
+        files.read_searches(write_file(tmp_path, "pr_pass_test.jsonl", rows), "pr-pass")
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
@@ -343,7 +335,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no task 'pr': it has ps, pr-pass, pr-page, psd"):
         files.find_test_file(tmp_path, "pr")
     with pytest.raises(SystemExit, match="not phrase1"):
-        files.read_pairs(write_rows(tmp_path, "ps_test.jsonl", [{"phrase1": "x"}]))
+        files.read_pairs(write_file(tmp_path, "ps_test.jsonl", [{"phrase1": "x"}]))
     (tmp_path / "broken.json").write_text('{"a": 1}\n{"b":')
     with pytest.raises(SystemExit, match="neither JSON nor an object a line"):
         files.read_objects(tmp_path / "broken.json")
@@ -500,7 +492,7 @@ def make_retrieval_row(**more: Any) -> dict[str, Any]:
     ],
 )
 def test_a_document_by_hand(tmp_path: Path, name: str, rank: int, number: int) -> None:
-    write_rows(tmp_path, "pr_pass_test.jsonl", [make_retrieval_row()])
+    write_file(tmp_path, "pr_pass_test.jsonl", [make_retrieval_row()])
     result = ranking.measure(TokenMeans(RANKED), tmp_path, "pr-pass")
     figures = result["setups"][name]
     assert (result["file"], result["rows"], figures["candidates"], figures["reachable"]) == (
@@ -514,7 +506,7 @@ def test_a_document_by_hand(tmp_path: Path, name: str, rank: int, number: int) -
 
 
 def test_a_system_takes_the_set_ups_that_it_is_able_to(tmp_path: Path) -> None:
-    write_rows(tmp_path, "pr_page_test.jsonl", [make_retrieval_row(), make_retrieval_row()])
+    write_file(tmp_path, "pr_page_test.jsonl", [make_retrieval_row(), make_retrieval_row()])
     assert ranking.measure(TokenMeans(RANKED), tmp_path, "pr-page", 1, swap=False)[
         "setups"
     ].keys() == {"phrase", "phrase in context", "all spans in context"}
@@ -561,7 +553,7 @@ def test_ten_choices_by_hand(tmp_path: Path) -> None:
     # has three words: still .707
     right_rows = [make_two_sense_row(True, True)] * 3 + [make_two_sense_row(False, False)] * 4
     wrong_rows = [make_two_sense_row(True, False)] * 2 + [make_two_sense_row(False, True)]
-    write_rows(tmp_path, "psd_test.jsonl", right_rows + wrong_rows)
+    write_file(tmp_path, "psd_test.jsonl", right_rows + wrong_rows)
     result = sense.measure(TokenMeans(SENSES), tmp_path)
     assert (result["file"], result["rows"]) == ("psd_test.jsonl", 10)
     assert {
@@ -580,7 +572,7 @@ def test_ten_choices_by_hand(tmp_path: Path) -> None:
 
 def test_paragraphs_may_tell_apart_what_sentences_do_not(tmp_path: Path) -> None:
     document = "One massive figure.  One massive figure. So it was."
-    write_rows(
+    write_file(
         tmp_path,
         "psd_test.jsonl",
         [
@@ -601,7 +593,7 @@ def test_rows_with_one_place_are_no_choice_and_other_systems_are_not_measured(
     single = make_row(
         context="One massive figure.", answers={"text": ["massive figure"], "answer_start": [4]}
     )
-    write_rows(tmp_path, "psd_test.jsonl", [make_two_sense_row(True, True), single])
+    write_file(tmp_path, "psd_test.jsonl", [make_two_sense_row(True, True), single])
     result = sense.measure(TokenMeans(SENSES), tmp_path)
     assert (result["choice"]["sentence"]["rows"], result["best of all"]["sentence"]["rows"]) == (
         1,
@@ -661,7 +653,7 @@ class Picker:
 
 
 def test_ten_picks_by_hand(tmp_path: Path) -> None:
-    write_rows(tmp_path, "psd_test.jsonl", [make_row()] * 10)
+    write_file(tmp_path, "psd_test.jsonl", [make_row()] * 10)
     result = selection.measure(Picker([picked for picked, _ in PICKED]), tmp_path, "psd")
     assert (result["file"], result["rows"]) == ("psd_test.jsonl", 10)
     # EM 3; F1 3 + 2 * 2/3 + 2 * .8; with the place 2, and 2 + 2/3 + 2 * .8
@@ -728,29 +720,19 @@ def test_the_sample_is_read_whole() -> None:
 def write_squad(folder: Path) -> Path:
     """Two questions that are measured, one of them with two labels, and one that was trained on."""
     text = "The hall stood in Leeds. It fell in 1906."
-    labels_by_question = {
-        "Where?": [("Leeds", "dev"), ("in Leeds", "dev")],
-        "When?": [("1906", "dev")],
-        "What?": [("The hall", "train")],
-    }
-    (folder / "squad_dev").mkdir()
-    with gzip.open(folder / "squad_dev/passages.jsonl.gz", "wt") as file:
-        file.write(json.dumps({"id": "p", "text": text}) + "\n")
-    with gzip.open(folder / "squad_dev/questions.jsonl.gz", "wt") as file:
-        for question, labels in labels_by_question.items():
-            answers_ = [{"text": label, "start": text.index(label)} for label, _ in labels]
-            file.write(
-                json.dumps(
-                    {
-                        "id": question,
-                        "question": question,
-                        "passage_id": "p",
-                        "answers": answers_,
-                        "part": labels[0][1],
-                    }
-                )
-                + "\n"
-            )
+    write_rows(folder / "squad_dev/passages.jsonl.gz", [{"id": "p", "text": text}])
+    labels = [("Where?", "dev", ["Leeds", "in Leeds"]), ("When?", "dev", ["1906"])]
+    questions = [
+        {
+            "id": question,
+            "question": question,
+            "passage_id": "p",
+            "part": part,
+            "answers": [{"text": answer, "start": text.index(answer)} for answer in answers],
+        }
+        for question, part, answers in [*labels, ("What?", "train", ["The hall"])]
+    ]
+    write_rows(folder / "squad_dev/questions.jsonl.gz", questions)
     return folder
 
 

@@ -313,43 +313,18 @@ def test_a_model_is_made_and_asked(
     tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_training_files(tmp_path)
-    arguments = (
-        f"--data train.jsonl --dev train.jsonl --triples triples.jsonl.gz --base {tiny} --out made"
-    ).split()
-    reading.main(
-        [
-            "train",
-            *arguments,
-            "--epochs",
-            "40",
-            "--batch",
-            "4",
-            "--rate",
-            ".002",
-            "--length",
-            str(LENGTH),
-            "--threads",
-            "1",
-        ]
+    options = (
+        f"--data train.jsonl --dev train.jsonl --triples triples.jsonl.gz --base {tiny} --out made "
+        f"--epochs 40 --batch 4 --rate .002 --length {LENGTH} --threads 1"
     )
+    reading.main(["train", *options.split()])
     run = json.loads((tmp_path / "made" / "run.json").read_text())
     assert json.loads(capsys.readouterr().out) == run
     assert (run["examples"], run["length"], run["epochs"]) == ({"train": 10, "dev": 8}, LENGTH, 40)
     assert run["kept"]["dev"] == min(point["dev"] for point in run["curve"])
     assert run["files"].keys() == {"train.jsonl", "triples.jsonl.gz"}
-    reading.main(
-        [
-            "predict",
-            "--model",
-            "made",
-            "--data",
-            "train.jsonl",
-            "--out",
-            "answers.jsonl",
-            "--threads",
-            "1",
-        ]
-    )
+    predict = "predict --model made --data train.jsonl --out answers.jsonl --threads 1"
+    reading.main(predict.split())
     figures = json.loads(capsys.readouterr().out)
     assert (figures["rows"], figures["EM"]["mean"], figures["F1+loc"]["mean"]) == (8, 1.0, 1.0)
     answers = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
@@ -407,16 +382,9 @@ def test_what_cannot_be_trained_on_is_said(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "bare.jsonl").write_text(
         json.dumps({"query": "x", "positive": "x", "negative": "x"})
     )
+    train = ["train", "--base", str(tiny), "--out", "made"]
     with pytest.raises(SystemExit, match="nothing to train on"):
-        reading.train(
-            reading.arguments(
-                ["train", "--base", str(tiny), "--out", "made", "--triples", "bare.jsonl"]
-            )
-        )
+        reading.train(reading.arguments([*train, "--triples", "bare.jsonl"]))
     (tmp_path / "one.jsonl").write_text(format_rows(EXAMPLES[:1]))
     with pytest.raises(SystemExit, match=r"[01] examples to train on and [01] for the dev loss"):
-        reading.train(
-            reading.arguments(
-                ["train", "--base", str(tiny), "--out", "made", "--data", "one.jsonl"]
-            )
-        )
+        reading.train(reading.arguments([*train, "--data", "one.jsonl"]))

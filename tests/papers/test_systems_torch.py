@@ -24,26 +24,8 @@ from papers.mcphrasy.system import McPhraSy  # noqa: E402
 from papers.systems import huggingface, registry  # noqa: E402
 from papers.systems.densephrases import DensePhrases  # noqa: E402
 
-WORDS = [
-    "the",
-    "refund",
-    "was",
-    "sent",
-    "to",
-    "my",
-    "old",
-    "card",
-    "last",
-    "week",
-    "and",
-    "nobody",
-    "told",
-    "me",
-    "so",
-    "I",
-    "called",
-    "again",
-]
+CALL = "the refund was sent to my old card last week and nobody told me so I called again"
+WORDS = CALL.split()
 SHAPE = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -55,19 +37,8 @@ TEXT = "The refund was sent, to my old card"
 
 def wordpieces(folder: Path, cased: bool = False) -> None:
     letters = [chr(code) for code in range(97, 123)]
-    vocabulary = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        ".",
-        ",",
-        *WORDS,
-        "The",
-        *letters,
-        *[f"##{letter}" for letter in letters],
-    ]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", ","]
+    vocabulary = [*special, *WORDS, "The", *letters, *[f"##{letter}" for letter in letters]]
     (folder / "vocab.txt").write_text("\n".join(dict.fromkeys(vocabulary)) + "\n")
     transformers.BertTokenizerFast(
         str(folder / "vocab.txt"), do_lower_case=not cased
@@ -247,20 +218,10 @@ def test_weights_that_are_not_densephrases_are_refused(tmp_path: Path) -> None:
         DensePhrases(str(half))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "bert",
-        "bert-large",
-        "sbert-nli",
-        "sbert-msmarco",
-        "phrase-bert",
-        "spanbert",
-        "simcse",
-        "joint-sb",
-        "all-minilm-l6-v2",
-    ],
-)
+BERTS = "bert bert-large sbert-nli sbert-msmarco phrase-bert spanbert simcse joint-sb"
+
+
+@pytest.mark.parametrize("name", [*BERTS.split(), "all-minilm-l6-v2"])
 def test_every_bert_of_the_papers_is_measured_from_a_folder(tmp_path: Path, name: str) -> None:
     system = registry.load(name, str(bert(tmp_path / "model")), tmp_path)
     (tmp_path / "stsb-context").mkdir()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hybrid_search.text import spans
 from hybrid_search.text.types import Bytes, Floats, Ints
+from tests.helpers.random_codes import unit_query
 
 DIMENSION = 16
 quick = settings(deadline=None, max_examples=60)
@@ -74,11 +75,6 @@ def mean(layout: Layout, first: int, last: int) -> Floats:
     return np.asarray(inside.mean(axis=0) if len(inside) else np.zeros(DIMENSION), dtype=np.float32)
 
 
-def unit_query(seed: int) -> Floats:
-    query = np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32)
-    return np.asarray(query / np.linalg.norm(query), dtype=np.float32)
-
-
 def sum_words(products: Floats, tokens: Ints) -> Floats:
     """Return the sum of the products of each word's tokens, float64 ``[words]``."""
     return np.array([products[first:after].sum(dtype=np.float64) for first, after in tokens])
@@ -95,7 +91,7 @@ def test_spans_are_numbered_as_they_are_enumerated(seed: int) -> None:
 @quick
 @given(seeds)
 def test_the_cosine_of_every_span_is_that_of_the_sum_of_its_words(seed: int) -> None:
-    layout, query = random_layout(seed), unit_query(seed)
+    layout, query = random_layout(seed), unit_query(seed, DIMENSION)
     first_words, last_words = zip(*enumerate_spans(layout), strict=True)
     vectors = np.random.default_rng(seed).standard_normal((len(layout.tokens), DIMENSION))
     expected, lengths = [], []

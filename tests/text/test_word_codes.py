@@ -19,6 +19,7 @@ from hybrid_search.text import (
     word_vectors,
 )
 from hybrid_search.text.types import Codebook, Floats, PassageTokens, WordCodes
+from tests.helpers.random_codes import unit_query
 
 seeds = st.integers(0, 2**32 - 1)
 bits_of_a_number = st.sampled_from(residual_codes.BITS)
@@ -60,11 +61,6 @@ def no_codes(dimension: int = 32) -> WordCodes:
     return word_codes.pack(nothing, make_codebook(1, dimension), 4)
 
 
-def unit_query(seed: int, dimension: int = 32) -> Floats:
-    query = np.random.default_rng(seed).standard_normal(dimension).astype(np.float32)
-    return np.asarray(query / np.linalg.norm(query), dtype=np.float32)
-
-
 def are_equal(first: WordCodes, second: WordCodes) -> bool:
     return all(
         np.array_equal(getattr(first, field.name), getattr(second, field.name))
@@ -86,7 +82,7 @@ def float_cosines(query: Floats, vectors: Floats, codes: WordCodes) -> Floats:
 @given(seeds, bits_of_a_number)
 def test_a_cosine_is_that_of_the_decoded_words(seed: int, bits: int) -> None:
     """A norm is at most half a step off, of a sum of lengths that is `ratio` times as long."""
-    codes, query = make_codes(seed, bits=bits), unit_query(seed)
+    codes, query = make_codes(seed, bits=bits), unit_query(seed, 32)
     vectors = word_codes.vectors(codes)
     expected = float_cosines(query, vectors, codes)
     half_step = 0.5 / np.maximum(codes.norms.astype(np.float64), 1.0)
@@ -168,7 +164,7 @@ def test_codes_survive_their_bytes(seed: int, bits: int, has_boundaries: bool) -
 def test_a_passage_without_words_survives_its_bytes() -> None:
     read = word_codes.read(word_codes.to_bytes(no_codes()))
     assert are_equal(no_codes(), read)
-    assert word_codes.cosines(unit_query(0), read).tolist() == []
+    assert word_codes.cosines(unit_query(0, 32), read).tolist() == []
 
 
 @pytest.mark.parametrize(("bits", "expected"), [(2, 72), (4, 144)])
@@ -207,7 +203,7 @@ def test_stored_passages_are_joined_as_those_that_are_read(
             stored[passage][place % len(stored[passage])] ^= difference
     if is_cut and stored:
         del stored[-1][-1:]
-    query = unit_query(1)
+    query = unit_query(1, 32)
     for data in map(bytes, stored):
         joined = joined_words.join_stored([data], 32)
         read = word_codes.read(data)
@@ -220,7 +216,7 @@ def test_stored_passages_are_joined_as_those_that_are_read(
 
 def test_joined_passages_have_the_cosines_of_each() -> None:
     passages = [make_codes(seed) for seed in range(5)] + [no_codes()]
-    query = unit_query(1)
+    query = unit_query(1, 32)
     joined = joined_words.join_sound(passages, 32)
     assert joined is not None
     together = joined_words.split_spans(word_codes.cosines(query, joined.codes), joined.span_counts)

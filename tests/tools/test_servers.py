@@ -120,17 +120,8 @@ def guard_command(folder: Path, seconds: float = 600) -> list[str]:
     write_numbers = f"echo $$ $! >> {parent}/new && mv {parent}/new {parent}/processes"
     program = f"sleep 600 & {write_numbers}; wait"
     dies = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
-    return [
-        sys.executable,
-        "-I",
-        guard.__file__,
-        str(folder),
-        str(seconds),
-        *dies,
-        "sh",
-        "-c",
-        program,
-    ]
+    guarded = [sys.executable, "-I", guard.__file__, str(folder), str(seconds)]
+    return [*guarded, *dies, "sh", "-c", program]
 
 
 def processes(folder: Path) -> list[int]:
@@ -317,10 +308,7 @@ def test_compose_waits_for_the_servers_and_keeps_their_data(services: Mapping[st
         name: list(service["depends_on"])
         for name, service in services.items()
         if "depends_on" in service
-    } == {
-        "dashboards": ["opensearch"],
-        "kibana": ["elasticsearch"],
-    }
+    } == {"dashboards": ["opensearch"], "kibana": ["elasticsearch"]}
     volumes = {
         volume.split(":")[0]
         for service in services.values()

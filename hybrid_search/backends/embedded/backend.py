@@ -1,7 +1,4 @@
-"""Indexes on this machine, each a folder with tantivy's files and files of codes.
-
-Many processes may read while one writes.
-"""
+"""Indexes in folders of this machine; many processes may read one while one writes."""
 
 from __future__ import annotations
 
@@ -48,20 +45,14 @@ from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.word_codes import UNREADABLE
 
 EXACT_PASSAGES = 2000
-"""If a filter leaves at most so many passages, all their spans are scored.
-
-That takes about 0.05 s, and no passage can be missed.
-"""
+"""If a filter leaves at most so many passages, all their spans are scored: in about 0.05 s."""
 
 SUFFIX = ".index"
 """Of the folder of an index."""
 
 
 class EmbeddedBackend(Backend):
-    """Indexes in `folder`, each in NAME.index/.
-
-    Safe to use from several threads, which read side by side.
-    """
+    """Indexes in `folder`, each in NAME.index/. Safe to use from several threads."""
 
     def __init__(self, folder: Path) -> None:
         if folder.is_file():
@@ -179,13 +170,9 @@ class EmbeddedBackend(Backend):
             return answer(self.read_head(index))
 
     def find(self, index: str, request: Request) -> FoundPassages:
-        """Return the best passages of both legs.
-
-        tantivy computes BM25. The nearest words propose passages for the span leg, or all are
-        scored if there are few, or a filter leaves few.
-        """
+        """Return the best passages of both legs; tantivy computes BM25."""
         with self._read(index) as snapshot:
-            scores = _find_by_words(snapshot, request) if request.lexical else {}
+            scores = snapshot.score_words(request) if request.lexical else {}
             best, method = BestPassages(), "not asked"
             if request.semantic:
                 best, method = _find_by_spans(snapshot, request, list(scores))
@@ -202,12 +189,9 @@ class EmbeddedBackend(Backend):
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
         with self._read(index) as snapshot:
-            return {
-                key: found.content
-                if found
-                else PassageContent(0, "", "[]", "{}", record.CHANGED_CONTENT)
-                for key, found in snapshot.records.read_records(keys).items()
-            }
+            damaged = PassageContent(0, "", "[]", "{}", record.CHANGED_CONTENT)
+            records = snapshot.records.read_records(keys)
+            return {key: own.content if own else damaged for key, own in records.items()}
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
@@ -270,12 +254,6 @@ class EmbeddedBackend(Backend):
         return WriterLock(self._path(index).with_suffix(f"{SUFFIX}.lock"), index)
 
 
-def _find_by_words(snapshot: Snapshot, request: Request) -> dict[Key, float]:
-    """Return the scores of the passages in the window of the BM25 leg."""
-    scores = snapshot.score_words(request)
-    return {key: scores[key] for key in snapshot.documents.choose(list(scores), request.window)}
-
-
 def _find_by_spans(
     snapshot: Snapshot, request: Request, by_words: Sequence[Key]
 ) -> tuple[BestPassages, str]:
@@ -291,7 +269,7 @@ def _find_by_spans(
     if allowed is None and len(snapshot) <= max(near_passages.MOST_CANDIDATES, request.window):
         return exact_scores.score(snapshot, request, snapshot.documents.passages, by_words), "exact"
     best = exact_scores.score_nearest(snapshot, request, allowed, by_words)
-    best = replace(best, damaged=[*best.damaged, *snapshot.lost.tolist()])
+    best = replace(best, damaged=[*best.damaged, *sorted(snapshot.lost)])
     return best, f"nearest words in {len(snapshot.files)} files"
 
 

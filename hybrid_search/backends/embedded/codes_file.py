@@ -1,8 +1,7 @@
-"""A file of codes: the word codes of the passages of one commit, or of many, and lists of words.
+"""A file of codes: the word codes of the passages of some commits, and lists of their words.
 
-Its name tells the range of passages that it is for, `FIRST-LAST.codes`. Word codes have a checksum
-for each passage, which is compared when they are read as a whole; the arrays and the lists have
-theirs, compared when it is opened.
+Its name tells the range of passages that it is for, `FIRST-LAST.codes`. The word codes of each
+passage have a checksum, compared when they are read; arrays and lists have theirs (`sealed_file`).
 """
 
 from __future__ import annotations
@@ -80,13 +79,7 @@ class CodesBuilder:
         self.ids = {document: name for document, name in self.ids.items() if document in kept}
 
     def seal(self, folder: Path, first: int, last: int) -> Path:
-        """Write the arrays, and give the file the name of its range in `folder`.
-
-        If that fails, the file is removed, and nothing can be added to it.
-
-        Returns:
-            The path of the file.
-        """
+        """Return the file, whole and named by its range, in `folder`; if that fails it is gone."""
         try:
             return self._seal(folder, first, last)
         except BaseException:
@@ -128,9 +121,7 @@ class CodesFile:
 
     Its range is `first` to `last`. `passages` are those that it has, ascending, `documents` are
     their documents, and `starts` and `ends` where their word codes are, in bytes, all int64.
-
-    Raises:
-        DamagedFileError: If it is not one that was written for the index with this identity.
+    DamagedFileError is raised if it is not one that was written for the index of this identity.
     """
 
     def __init__(self, path: Path, identity: str) -> None:

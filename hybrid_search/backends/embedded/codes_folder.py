@@ -1,9 +1,8 @@
 """The files of codes of an index: found by the ranges in their names, merged, and swept up.
 
-No list says which files there are. A passage of the records belongs to the file whose range it is
-in; of files that overlap, as after a writer was killed between a merge and the removal of what it
-merged, the one with the widest range counts. A file without a passage of the records is one that no
-commit names.
+A passage belongs to the file whose range it is in. Files overlap where a writer was killed between
+a merge and the removal of what it merged: the widest range counts. No commit names a file of which
+no passage is in the records.
 """
 
 from __future__ import annotations
@@ -60,10 +59,7 @@ def list_own(folder: Path) -> list[Path]:
 
 
 def sweep(folder: Path, alive: Numbers) -> None:
-    """Remove our files that no passage needs; the last one stays, which tells the last number.
-
-    If the system forbids removing a file that another process maps, a later sweep does it.
-    """
+    """Remove our files that no passage needs; the last one stays, which tells the last number."""
     current = list_files(folder)
     needed = {path for path in current[:-1] if _count_alive(path, alive)} | {*current[-1:]}
     for path in list_own(folder):
@@ -79,7 +75,7 @@ def _count_alive(path: Path, alive: Numbers) -> int:
 def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
-    except PermissionError:
+    except PermissionError:  # another process maps it: a later sweep removes it
         _log.debug("%s is still open somewhere", path)
 
 
@@ -99,10 +95,7 @@ def compact(folder: Path, alive: Numbers, identity: str) -> None:
 
 
 def _find_run(files: Sequence[CodesFile | None]) -> list[CodesFile]:
-    """Return the newest files that are to be one: as the logarithmic method merges them.
-
-    An older file is among them if it is not larger than all the newer ones.
-    """
+    """Return the newest files to be merged; an older one if it is no larger than all the newer."""
     run: list[CodesFile] = []
     total = 0
     for file in reversed(files):

@@ -16,8 +16,7 @@ from hybrid_search.text.best_passages import BestPassages, best_passages, best_s
 FEWEST_DOCUMENTS = 0.5
 """Of how many documents the nearest passages are, for each that the window has room for.
 
-Those that were compared are of more, unless a few long documents take nearly all. Then more are
-compared, which takes longer.
+If a few long documents take nearly all, more are compared, which takes longer.
 """
 
 
@@ -26,9 +25,8 @@ def score_nearest(
 ) -> BestPassages:
     """Return the best of the nearest passages, those `by_words`, and the damaged ones.
 
-    More are scored where fewer than the request's window are left without those that are damaged,
-    and those that are near only by a span that does not count, or where they are of too few
-    documents. So as many are left as if there were no such spans.
+    More are scored where these are of too few documents, or fewer than the request's window without
+    those that are damaged, or near only by a span that does not count.
     """
     least, documents = request.window, snapshot.documents
     while True:
@@ -49,10 +47,7 @@ def score_nearest(
 def score(
     snapshot: Snapshot, request: Request, passages: Numbers, by_words: Collection[Key]
 ) -> BestPassages:
-    """Return the passages in the window of the span leg, and the damaged ones.
-
-    All spans of `passages` and of those `by_words` are scored.
-    """
+    """Return the best of `passages` by all their spans, those `by_words`, and the damaged ones."""
     numbers = sorted({*passages.tolist(), *by_words})
     choose = partial(snapshot.documents.choose, window=request.window)
     if request.span_filter:

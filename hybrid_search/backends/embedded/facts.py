@@ -1,9 +1,8 @@
 """Facts: the metadata of a document as terms of one field, and conditions as queries of it.
 
 A fact is a field's name, the form of the value (as written, as a number, as an instant), and the
-value, in bytes that have the order of the values. tantivy's parser takes ranges of plain words
-only, so the bytes are written in hexadecimal digits. The id of a document is the fact without a
-name.
+value, in bytes that have the order of the values; in hexadecimal digits, as tantivy's parser takes
+ranges of plain words only. The id of a document is the fact without a name.
 """
 
 from __future__ import annotations

@@ -31,10 +31,8 @@ def describe_damage(path: Path, why: str) -> str:
 def translate_errors(path: Path) -> Iterator[None]:
     """Raise errors of files, of tantivy and of the system about the index at `path` as ours.
 
-    tantivy raises ValueError with words, and where it meets what it thinks impossible, an exception
-    of its own that is no Exception. They become an IndexStoreError if the disk is full or fails, or
-    a file is not accessible, an IndexBusyError if another process writes the index, and else a
-    DamagedIndexError.
+    They become an IndexStoreError if the disk is full or fails, or a file is not accessible, an
+    IndexBusyError if another process writes the index, and else a DamagedIndexError.
     """
     try:
         yield
@@ -49,7 +47,7 @@ def _translate(path: Path, error: BaseException) -> HybridSearchError | None:
     """Return our error for one of files, of tantivy or of the system, None for any other."""
     if isinstance(error, DamagedFileError):
         return DamagedIndexError(describe_damage(path, str(error)))
-    if type(error).__name__ == "PanicException":
+    if type(error).__name__ == "PanicException":  # of tantivy; it is no Exception
         return DamagedIndexError(describe_damage(path, "it cannot be read"))
     if isinstance(error, HybridSearchError) or not isinstance(error, OSError | ValueError):
         return None

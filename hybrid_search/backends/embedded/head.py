@@ -1,7 +1,4 @@
-"""The head of an index: its spec, its identity, and which version of its files is the current one.
-
-It is one small file, replaced as a whole. Nothing else says where an index lies.
-"""
+"""The head of an index: a small file with its spec, its identity, and the version of its files."""
 
 from __future__ import annotations
 
@@ -33,12 +30,12 @@ MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What an index is.
+    """The model and settings of an index, and where its files are.
 
     Attributes:
         spec: The model and settings that it was made for.
         version: Which of its folders has its files.
-        identity: What tells it from others of its name, in hexadecimal digits.
+        identity: Tells it from others of its name, in hexadecimal digits.
         format: Version of these files.
     """
 

@@ -1,27 +1,21 @@
 """The next version of an index: made in a folder beside it, then put in its place.
 
-Readers see the old version until the head of the index is replaced, and then the new one. Nobody
-may write meanwhile.
+Readers see the old version until the head is replaced. Nobody may write meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from hybrid_search.backends.base import IndexVersion, Writer
+from hybrid_search.backends.base import IndexVersion, Writer, check_counts
 from hybrid_search.backends.embedded.failures import translate_errors
 from hybrid_search.backends.embedded.head import Head, read_head
 from hybrid_search.backends.embedded.snapshot import Snapshot
-from hybrid_search.backends.embedded.versions import (
-    create_version,
-    remove_version,
-    sweep_versions,
-)
+from hybrid_search.backends.embedded.versions import create_version, remove_version, sweep_versions
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import IndexSpec, check_spec
-from hybrid_search.errors import IndexMissingError, IndexStoreError, UsageError
+from hybrid_search.errors import IndexMissingError
 from hybrid_search.text import window_policy
 
 
@@ -50,29 +44,13 @@ class NextVersion(IndexVersion):
         check_spec(index, self._new.spec, spec)
         return EmbeddedWriter(self._folder, self._new, None, keeps_empty=True)
 
-    def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
-        """Raise UsageError: an embedded index has no options that a copy could change."""
-        del rehash, report
-        raise UsageError(
-            "an embedded index has nothing that a copy would change: name the files of all "
-            "documents, which are ingested into the new version"
-        )
-
     def check(self, expected_documents: int) -> None:
-        """Check that the new version holds this many documents, each with all its passages.
-
-        Raises:
-            IndexStoreError: If it does not.
-        """
+        """Raise IndexStoreError unless this version holds so many documents, which are whole."""
         with translate_errors(self._folder):
             new = Snapshot(self._folder, self._new)
             firsts = new.records.find_records(new.records.match_firsts())
-            expected = sum(found.passages for found in firsts)
-        if (new.count_documents(), len(new)) != (expected_documents, expected):
-            raise IndexStoreError(
-                f"the new index has {new.count_documents()} documents of {expected_documents} and "
-                f"{len(new)} passages of {expected}. Nothing was changed; run the command again"
-            )
+        expected_passages = sum(first.passages for first in firsts)
+        check_counts(new.count_documents(), expected_documents, len(new), expected_passages)
 
     def publish(self, *, keep: bool) -> None:  # noqa: ARG002 (there is nothing to keep it as)
         """Put the new version in the place of the old one."""

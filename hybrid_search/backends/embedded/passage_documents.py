@@ -17,10 +17,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PassageDocuments:
-    """The passages of an index in ascending order, and the number of the document of each.
-
-    Both int64 ``[passages]``.
-    """
+    """The passages of an index in ascending order, and the number of the document of each."""
 
     passages: Numbers
     documents: Numbers

@@ -30,11 +30,10 @@ _CHECKSUM = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Everything of a passage but its codes.
+    """Everything of a passage but its codes, as in its `Entry`; layout and metadata are JSON.
 
     Its number, `passage`, is never given to another, and `document` is that of the first passage of
-    its document. `layout` are its turns, as JSON, and `metadata` the document's. The rest is as in
-    an `Entry`, its document and its passage.
+    its document.
     """
 
     passage: int
@@ -109,11 +108,7 @@ def _add_texts(document: tantivy.Document, field: str, texts: Iterable[str]) -> 
 
 
 def read(document: tantivy.Document) -> Record:
-    """Return the record that `to_document` put into a document.
-
-    Raises:
-        ValueError: If it is not the one that was written.
-    """
+    """Return the record that `to_document` put into a document; raise ValueError if it changed."""
     stored: Any = document.get_first(RECORD)
     data = bytes(stored)
     if _CHECKSUM.unpack_from(data)[0] != crc32(data[_CHECKSUM.size :]):

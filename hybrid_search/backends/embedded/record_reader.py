@@ -146,7 +146,7 @@ class RecordReader:
     ) -> dict[int, float]:
         """Return the BM25 scores of the passages that contain a word of a phrase, best first.
 
-        Equal scores are in the order of the numbers. If more have the last score than `limit` has
+        Equal scores are in the order of the numbers: if more have the last one than `limit` has
         room for, none of them is returned. `within` is what a passage must be besides.
         """
         query = self.match_phrase(phrase)

@@ -25,11 +25,7 @@ LOST_CODES = Fault("codes", "its word codes are missing")
 
 
 def read_page(snapshot: Snapshot, after: int, index: str) -> list[ScannedPassage]:
-    """Return `PAGE_PASSAGES` passages with their codes, those whose numbers follow `after`.
-
-    Raises:
-        DamagedRowError: If what is stored of a passage cannot be read.
-    """
+    """Return the next passages behind `after`; raise DamagedRowError if one cannot be read."""
     passages = snapshot.documents.passages
     first = int(np.searchsorted(passages, after, side="right"))
     page = passages[first : first + PAGE_PASSAGES].tolist()
@@ -47,10 +43,7 @@ def read_page(snapshot: Snapshot, after: int, index: str) -> list[ScannedPassage
 
 
 def iterate_passages(snapshot: Snapshot, *, full: bool) -> Iterator[ListedPassage]:
-    """Yield all passages, those of a document one after the other.
-
-    With `full` what word codes show of their own damage is looked for, too.
-    """
+    """Yield all passages; with `full` the damage that word codes show of themselves is a fault."""
     passages = snapshot.documents.passages.tolist()
     for start in range(0, len(passages), PAGE_PASSAGES):
         page = passages[start : start + PAGE_PASSAGES]
@@ -74,6 +67,6 @@ def iterate_passages(snapshot: Snapshot, *, full: bool) -> Iterator[ListedPassag
 
 def _find_fault(snapshot: Snapshot, passage: int, data: bytes | None, full: bool) -> Fault | None:
     if not data:
-        return LOST_CODES if passage in snapshot.lost_passages else CHANGED_CODES
+        return LOST_CODES if passage in snapshot.lost else CHANGED_CODES
     dimension = snapshot.head.spec.dimension
     return find_codes_fault(word_codes.read(data), dimension) if full else None

@@ -1,8 +1,7 @@
 """A sealed file: named arrays, written once and never changed, with a checksum of each.
 
-The arrays come first, each at a multiple of `ALIGNMENT` bytes, so that a file that is mapped into
-memory is used as it lies there. Then a footer of JSON says where they are, and a trailer where the
-footer is. All is little-endian.
+The arrays come first, each at a multiple of `ALIGNMENT` bytes, to be used as they are mapped into
+memory. Then a footer of JSON says where they are, and a trailer where it is. All is little-endian.
 """
 
 from __future__ import annotations
@@ -33,11 +32,7 @@ class DamagedFileError(Exception):
 
 
 class SealedFileWriter:
-    """Writes a sealed file under the name `unfinished`, and gives it its own when it is whole.
-
-    Attributes:
-        position: How many bytes have been written.
-    """
+    """Writes a sealed file under the name `unfinished`; `position` bytes have been written."""
 
     def __init__(self, unfinished: Path) -> None:
         self._unfinished = unfinished

@@ -1,7 +1,4 @@
-"""An index as one commit left it: its records, which passages there are, and their codes.
-
-`Snapshots` keeps the latest of each index, for all threads.
-"""
+"""An index as one commit left it: its records, which passages there are, and their codes."""
 
 from __future__ import annotations
 
@@ -17,11 +14,12 @@ import numpy as np
 import tantivy
 from numpy.typing import NDArray
 
-from hybrid_search.backends.embedded import codes_folder, facts, head, record
+from hybrid_search.backends.embedded import codes_folder, facts, head
 from hybrid_search.backends.embedded.codes_file import CodesFile
 from hybrid_search.backends.embedded.head import Head
 from hybrid_search.backends.embedded.near_passages import SearchedFiles, count_words, propose
 from hybrid_search.backends.embedded.passage_documents import Numbers, PassageDocuments
+from hybrid_search.backends.embedded.record import DOCUMENT, PASSAGE, SPEAKERS
 from hybrid_search.backends.embedded.record_reader import META, RecordReader
 from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.backends.embedded.versions import (
@@ -60,8 +58,7 @@ _IndexState = tuple[tuple[int, ...], ...]
 class Snapshot:
     """A commit of the index in `folder`, for several threads; later commits are not seen.
 
-    `files` are its files of codes that can be read. DamagedFileError is raised if one of tantivy is
-    damaged.
+    `files` are those of its codes that can be read; a damaged one of tantivy is a DamagedFileError.
     """
 
     def __init__(self, folder: Path, current: Head, earlier: Snapshot | None = None) -> None:
@@ -115,15 +112,11 @@ class Snapshot:
         return searches
 
     @cached_property
-    def lost(self) -> Numbers:
-        """The passages of which no file has codes, ascending."""
+    def lost(self) -> frozenset[int]:
+        """The passages of which no file has codes."""
         kept = [file.passages for file in self.files]
-        return np.setdiff1d(self.documents.passages, np.concatenate([_NONE, *kept]))
-
-    @cached_property
-    def lost_passages(self) -> frozenset[int]:
-        """The same for look-ups."""
-        return frozenset(self.lost.tolist())
+        lost = np.setdiff1d(self.documents.passages, np.concatenate([_NONE, *kept]))
+        return frozenset(lost.tolist())
 
     @cached_property
     def fields(self) -> dict[str, str]:
@@ -134,8 +127,7 @@ class Snapshot:
     def find_places(self, passages: Sequence[int]) -> dict[int, tuple[str, int]]:
         """Return the document id and the ordinal of those of `passages` that are here.
 
-        The passages of a document have numbers in a row, and the first is the document's. Its id is
-        in the file of codes; only where that is lost the record is read.
+        The passages of a document have numbers in a row, and the first is the document's.
         """
         places: dict[int, tuple[str, int]] = {}
         files = self._find_files_of(passages)
@@ -143,9 +135,9 @@ class Snapshot:
         for passage, document, file in zip(passages, documents, files, strict=True):
             if document >= 0:
                 name = file.ids.get(document) if file else None
-                if name is None:
-                    (found,) = self.records.read_records([passage]).values()
-                    name = found.id if found else ""
+                if name is None:  # that file is lost
+                    (record,) = self.records.read_records([passage]).values()
+                    name = record.id if record else ""
                 places[passage] = name, passage - document
         return places
 
@@ -165,7 +157,7 @@ class Snapshot:
             if data is not None:
                 stored[passage] = data
         if len(stored) < len(passages):
-            stored |= {passage: b"" for passage in passages if passage in self.lost_passages}
+            stored |= {passage: b"" for passage in passages if passage in self.lost}
         return stored
 
     def read_codes(
@@ -175,9 +167,9 @@ class Snapshot:
         stored = self.read_stored_codes(passages)
         codes = {passage: word_codes.read(data) for passage, data in stored.items()}
         if with_turns:
-            for passage, found in self.records.read_records(list(codes)).items():
-                if found is not None:
-                    turns = find_turns(found.layout, found.start, codes[passage])
+            for passage, record in self.records.read_records(list(codes)).items():
+                if record is not None:
+                    turns = find_turns(record.layout, record.start, codes[passage])
                     codes[passage] = replace(codes[passage], turns=turns)
         return codes
 
@@ -188,7 +180,7 @@ class Snapshot:
         index = self.records.index
         queries = [facts.build_query(index, condition) for condition in request.conditions]
         if request.speakers:
-            queries.append(self.records.match_any(record.SPEAKERS, request.speakers))
+            queries.append(self.records.match_any(SPEAKERS, request.speakers))
         return facts.all_of(*queries) if queries else None
 
     def find_allowed(self, request: Request) -> Numbers | None:
@@ -205,9 +197,9 @@ class Snapshot:
     def _find_allowed(self, request: Request) -> Numbers:
         query = self.match_request(request)
         if request.speakers:
-            return self.records.list_numbers(record.PASSAGE, query)
+            return self.records.list_numbers(PASSAGE, query)
         firsts = facts.all_of(self.records.match_firsts(), query)
-        allowed_documents = self.records.list_numbers(record.DOCUMENT, firsts)
+        allowed_documents = self.records.list_numbers(DOCUMENT, firsts)
         return self.documents.passages[np.isin(self.documents.documents, allowed_documents)]
 
     # Proposals
@@ -246,19 +238,21 @@ class Snapshot:
     # What is stored
 
     def score_words(self, request: Request) -> dict[int, float]:
-        """Return the BM25 scores of the best passages, from as many documents as the window."""
+        """Return the BM25 scores of the passages in the window of that leg, best first."""
         within, limit = self.match_request(request), WINDOWS_RANKED * request.window
         while True:
             scores = self.records.score(request.phrase, limit, within)
-            if limit >= len(self) or self.documents.count(list(scores)) >= request.window:
-                return scores
+            ranked = list(scores)
+            if limit >= len(self) or self.documents.count(ranked) >= request.window:
+                chosen = self.documents.choose(ranked, request.window)
+                return {passage: scores[passage] for passage in chosen}
             limit *= WINDOWS_RANKED
 
     def score_passages(self, phrase: str, passages: Sequence[int]) -> dict[int, float]:
         """Return the BM25 scores of those of `passages` that contain a word of a phrase."""
         if not passages:
             return {}
-        within = self.records.match_any(record.PASSAGE, passages)
+        within = self.records.match_any(PASSAGE, passages)
         return self.records.score(phrase, len(self) + 1, within)
 
     def count_documents(self) -> int:
@@ -275,11 +269,7 @@ class Snapshots:
         self._lock = threading.Lock()
 
     def open(self, folder: Path) -> Snapshot:
-        """Return the index in `folder` as its last commit left it.
-
-        IndexMissingError is raised if it is not complete, or is deleted meanwhile, DamagedFileError
-        or DamagedIndexError if it cannot be read.
-        """
+        """Return the index in `folder` as its last commit left it."""
         with self._lock:
             lock = self._locks.setdefault(folder, threading.Lock())
         with lock:

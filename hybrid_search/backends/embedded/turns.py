@@ -1,4 +1,4 @@
-"""Lets threads in by turns: more of them than there are cores would only wait for each other."""
+"""Lets threads in by turns: more than there are cores would only hand Python's lock around."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from contextlib import contextmanager
 
 
 class Turns:
-    """Lets a limited number of threads in at once, in the order in which they came.
-
-    They hold Python's lock most of the time, which more of them would only hand around.
-    """
+    """Lets a limited number of threads in at once, in the order in which they came."""
 
     def __init__(self, places: int) -> None:
         self._free = places

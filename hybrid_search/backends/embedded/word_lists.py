@@ -1,10 +1,9 @@
 """Words by what their stored code says of their direction: a query reads those that may be near it.
 
 Each word is in a list (Sivic and Zisserman 2003; Jegou et al. 2011) with those of the same centroid
-in the model's codebook, of which about as much is left to the residual. So nothing is trained. The
-product of the phrase with the centroid says where the words of a list are, and the length of the
-residual how far from there they may be: words that the codebook has no near centroid for, as of a
-subject that it was not fitted on, are in lists of their own, which are read sooner.
+in the model's codebook, of which about as much is left to the residual. The product of the phrase
+with the centroid says where the words of a list are, and the length of the residual how far from
+there they may be: words without a near centroid are in lists of their own, which are read sooner.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ ten best passages so, of .98 with 0.5, of .95 with 0.2, and of .89 by the centro
 class WordLists:
     """Where the words of a file begin: `places`, list by list, ascending in each.
 
-    The key of a list is `LEVELS` times the centroid, and the level. `keys` ascend, `counts` are the
+    The `keys` of the lists ascend: `LEVELS` times the centroid, and the level. `counts` are their
     numbers of words, and `starts` is where each list begins among `places`.
     """
 

@@ -1,8 +1,7 @@
 """Compares a query with the words of a file of codes and with their spans, where they lie, roughly.
 
-No passage is read as a whole: of the word codes only the rows of some words are, and the norms of
-some spans. What is found is off by the rounding of the query, and its errors only decide which
-passages are scored exactly.
+Only the rows of some words and the norms of some spans are read. What is found is off by the
+rounding of the query, and only decides which passages are scored exactly.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from hybrid_search.text.types import Floats
 from hybrid_search.text.word_vectors import NORM_STEPS, RoughWordQuery
 
 LENGTHS = (2, 3, 5, 8)
-"""The words of the spans that are compared, beside each word.
+"""Lengths in words of the spans that are compared, beside each word.
 
-Of a passage whose best span has another length one of these is nearly as good.
+A passage whose best span has another length has one of these that is nearly as good.
 """
 
 WORDS_TOGETHER = 1 << 15
@@ -73,7 +72,7 @@ class WordSearch:
             return passages, np.zeros(0, np.float32)
         parts = range(0, len(places), WORDS_TOGETHER)
         cosines = np.concatenate(
-            [query.multiply(self._read(places[at : at + WORDS_TOGETHER])) for at in parts]
+            [query.multiply(self._gather(places[at : at + WORDS_TOGETHER])) for at in parts]
         )
         counts = counts[passages]
         return passages, np.maximum.reduceat(cosines, np.cumsum(counts) - counts)
@@ -103,7 +102,7 @@ class WordSearch:
         width = self._type.itemsize
         firsts = np.cumsum(row_counts) - row_counts
         numbers = np.arange(int(row_counts.sum())) - np.repeat(firsts, row_counts)
-        rows = self._read(np.repeat(norms_at - width * row_counts, row_counts) + width * numbers)
+        rows = self._gather(np.repeat(norms_at - width * row_counts, row_counts) + width * numbers)
         cosines = query.multiply(rows)
         words = np.flatnonzero(rows["count"] != NO_WORD)
         if not len(words):  # the headers say otherwise
@@ -127,11 +126,9 @@ class WordSearch:
         highest: Floats = np.maximum.reduceat(best, first_words)
         return highest
 
-    def _read(self, places: Places | Index) -> Rows:
-        return self._gather(places, self._type)
-
-    def _gather(self, places: Places | Index, kind: np.dtype[np.void]) -> Rows:
-        """Return copies of what lies at some places of the file, which need not be aligned."""
+    def _gather(self, places: Places | Index, kind: np.dtype[np.void] | None = None) -> Rows:
+        """Return copies of the rows at some places of the file, which need not be aligned."""
+        kind = kind or self._type
         width = kind.itemsize
         # as bytes of no type, as numpy copies a structure field by field
         everywhere: Rows = np.ndarray(

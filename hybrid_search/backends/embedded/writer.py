@@ -14,7 +14,6 @@ from hybrid_search.backends.embedded import codes_folder, facts, record
 from hybrid_search.backends.embedded.codes_file import UNFINISHED, CodesBuilder
 from hybrid_search.backends.embedded.failures import translate_errors
 from hybrid_search.backends.embedded.head import Head, write_checked
-from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.record_reader import RecordReader
 from hybrid_search.backends.embedded.versions import (
     CODES,
@@ -38,10 +37,9 @@ HEAP_BYTES = 50_000_000
 
 @dataclass(slots=True, eq=False)
 class OpenDocument:
-    """A document whose last passage has not been written yet.
+    """A document whose last passage has not been written yet; `first` is the number of its first.
 
-    `first` is the number of its first passage. Before it, `codes_before` passages have codes, and
-    the index has the fields `fields_before`.
+    Before it, `codes_before` passages have codes, and the index has the fields `fields_before`.
     """
 
     first: int
@@ -70,7 +68,7 @@ class EmbeddedWriter(Writer):
                 sweep_versions(folder, current)
             self._reader = RecordReader(self._records_folder)
             self._writer = tantivy.Index.open(str(self._records_folder)).writer(HEAP_BYTES, 1)
-            alive = self._list_alive()
+            alive = self._reader.list_numbers(record.PASSAGE)
             last = max(int(alive.max(initial=0)), codes_folder.find_last(self._codes_folder))
             codes_folder.sweep(self._codes_folder, alive)
             self._noted_fields = read_noted_fields(self._version)
@@ -81,9 +79,6 @@ class EmbeddedWriter(Writer):
         self._commits = 0
         self._written: dict[str, Document] = {}
         """The documents that the next commit makes visible, by their ids."""
-
-    def _list_alive(self) -> Numbers:
-        return self._reader.list_numbers(record.PASSAGE)
 
     def _new_builder(self) -> CodesBuilder:
         return CodesBuilder(self._codes_folder / UNFINISHED, self._head.identity)
@@ -100,11 +95,7 @@ class EmbeddedWriter(Writer):
         return hashes
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Write passages; a commit comes only between documents, so nobody sees half of one.
-
-        Returns:
-            The documents whose metadata does not fit the index's fields.
-        """
+        """Write passages; a commit comes only between documents, so nobody sees half of one."""
         with translate_errors(self._index_folder):
             refusals = [refusal for entry in entries if (refusal := self._add(entry))]
             if entries and entries[-1].is_last:
@@ -162,7 +153,7 @@ class EmbeddedWriter(Writer):
             self._compact()
 
     def _compact(self) -> None:
-        alive = self._list_alive()
+        alive = self._reader.list_numbers(record.PASSAGE)
         codes_folder.compact(self._codes_folder, alive, self._head.identity)
         codes_folder.sweep(self._codes_folder, alive)
 

@@ -12,10 +12,7 @@ from hybrid_search.errors import IndexBusyError, IndexStoreError
 
 
 class WriterLock:
-    """Ensures that an index has one writer, across processes.
-
-    It is the system's lock on a file of its own, released when the process dies. Whether it is
-    locked does not depend on what the file holds.
+    """Ensures that an index has one writer: the system's lock on a file, gone with its process.
 
     Raises:
         IndexBusyError: If another process has the lock.

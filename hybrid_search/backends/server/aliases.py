@@ -31,9 +31,8 @@ REJECTED = "-rejected"
 
 @dataclass(frozen=True, slots=True)
 class ServerIndex:
-    """An index as the server describes it.
+    """An index as the server describes it: created with `spec` and `options`, behind `alias`.
 
-    `name` is its own name and `alias` that of its alias. It was created with `spec` and `options`;
     `fields` are its metadata fields (dotted name -> type). `graph` says how the vectors of its
     covering windows are written. An alias with a `filter` shows only the passages that match it.
     """
@@ -68,8 +67,8 @@ def find_index(server: Server, alias: str) -> ServerIndex:
     """Return the index behind `alias`; raise IndexMissingError if there is none.
 
     Raises:
-        IndexStoreError: If `alias` stands for several indexes, or the index was not made by this
-            project, or has another schema or other columns.
+        IndexStoreError: If `alias` stands for several indexes, or for one of another project, of
+            another schema or with other columns.
         ServerError: If the server refuses to show it.
     """
     path, params = f"/{quote(check_index_name(alias))}", {"filter_path": "*.mappings,*.aliases"}
@@ -199,8 +198,6 @@ def create_version(
 ) -> ServerIndex:
     """Return the next version of `alias`, which it creates (``-000001`` is the first).
 
-    Raises UsageError if the server does not support an option.
-
     Raises:
         ServerError: If the server refuses to create it.
     """
@@ -245,8 +242,6 @@ def open_or_create(
 ) -> ServerIndex:
     """Return the index behind `alias`; create it if it does not exist.
 
-    Raises ModelError if it was created for another spec.
-
     Raises:
         ServerError: If the server refuses to create it.
     """
@@ -271,8 +266,6 @@ def open_or_create(
 def swap_alias(server: Server, new: ServerIndex, old: ServerIndex) -> None:
     """Move the alias from `old` to `new`, in one step.
 
-    If the answer was lost and the request is sent again, the alias is found moved.
-
     Raises:
         IndexStoreError: If another reindex has moved the alias since.
         ServerError: If the server refuses the move.
@@ -286,6 +279,7 @@ def swap_alias(server: Server, new: ServerIndex, old: ServerIndex) -> None:
             "POST", "/_aliases", body={"actions": actions}, read=answers.ACKNOWLEDGED.read
         )
     except ServerError as error:
+        # if its answer was lost and the request is sent again, the alias is found moved
         current_names = resolve_alias(server, new.alias)
         if current_names not in ({old.name}, {new.name}):
             raise IndexStoreError(
@@ -325,9 +319,7 @@ def ensure_index(server: Server, name: str, body: Mapping[str, Any]) -> None:
 
 
 COMPLETE_RESULTS = {"allow_partial_search_results": False}
-"""Makes an answer from only some of the shards an error, as while a server starts: it would look
-like an answer from an index that holds less.
-"""
+"""Makes an answer from only some of the shards an error: it looks as if the index held less."""
 
 
 def search(

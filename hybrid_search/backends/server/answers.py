@@ -1,8 +1,4 @@
-"""What servers answer, as far as it is read.
-
-An answer to a search is checked by what its body asks for (`read_search`); answers to other
-requests have a shape each.
-"""
+"""What servers answer, as far as it is read: that to a search by what its body asks for."""
 
 from __future__ import annotations
 
@@ -23,13 +19,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from hybrid_search.backends.server.transport.shape import (
-    Items,
-    Named,
-    Shape,
-    Some,
-    make_object,
-)
+from hybrid_search.backends.server.transport.shape import Items, Named, Shape, Some, make_object
 from hybrid_search.backends.types import IndexSpec
 
 Answer = dict[str, Any]
@@ -66,14 +56,12 @@ OUR_MAPPINGS = Shape[Answer](
 UUIDS = Shape[Answer](Named[str, make_object(settings=dict[str, Any])])
 """Every version of an index; none before the first."""
 ALIASES = Shape[Answer](Named[str, make_object(aliases=dict[str, Any])])
-"""The aliases of each index."""
 ACKNOWLEDGED = Shape[Answer](make_object(acknowledged=bool))
 """An index or alias was made, changed or removed."""
 META = Shape[Answer](make_object(hybrid_search=dict[str, Any], options=NotRequired[dict[str, Any]]))
 """What the mapping of an index of this project has in its ``_meta``."""
 SPEC = Shape[IndexSpec](IndexSpec)
 SETTINGS = Shape[Answer](Some[Named[str, _Settings], Field(min_length=1)])
-"""The settings of each index behind a name."""
 _Bytes = make_object(store=make_object(size_in_bytes=NonNegativeInt))
 STORED = Shape[Answer](make_object(_all=make_object(primaries=_Bytes)))
 """How many bytes an index takes, without replicas."""

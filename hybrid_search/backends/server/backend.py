@@ -1,8 +1,4 @@
-"""OpenSearch and Elasticsearch as a backend.
-
-Candidates come from the server's BM25 and kNN; cosines are computed here, from the word codes that
-the server stores.
-"""
+"""OpenSearch and Elasticsearch as a backend: they propose passages, which are scored here."""
 
 from __future__ import annotations
 
@@ -54,10 +50,9 @@ _log = logging.getLogger(__name__)
 
 
 class ServerBackend(Backend):
-    """Indexes on one cluster. Safe to use from several threads.
+    """Indexes on one cluster, created with `options`. Safe to use from several threads.
 
-    `options` apply to indexes that are created here; a writer waits `patience` seconds for a server
-    that is away.
+    A writer waits `patience` seconds for a server that is away.
     """
 
     def __init__(self, server: Server, options: IndexOptions, patience: float = PATIENCE) -> None:
@@ -67,10 +62,7 @@ class ServerBackend(Backend):
         self._leg_search = LegSearch(server, self._searcher, self._heads)
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
-        """Return a writer of `index`, which its first document creates if it does not exist.
-
-        Raises UsageError if the server cannot have such an index.
-        """
+        """Return a writer of `index`, which its first document creates if it does not exist."""
         try:
             server_index = aliases.find_index(self.server, index)
         except IndexMissingError:
@@ -79,11 +71,7 @@ class ServerBackend(Backend):
         return ServerWriter(self.server, server_index, self.options, patience=self._patience)
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
-        """Create an empty `index`, unless it exists.
-
-        `options` take precedence over those of this backend.
-
-        Raises ModelError if the index exists and was written with another model or policy.
+        """Create an empty `index`, unless it exists; `options` override those of this backend.
 
         Raises:
             UsageError: If the index exists and has other `options`.
@@ -141,7 +129,8 @@ class ServerBackend(Backend):
 
     def list_passages(self, index: str, document_id: str) -> list[Key]:
         """Return the passages of a document that searches see, in their order."""
-        return scan.list_passages(self.server, aliases.find_index(self.server, index), document_id)
+        query = {"term": {"document_id": document_id}}
+        return scan.list_keys(self.server, aliases.find_index(self.server, index), query)
 
     def scan_codes(
         self, index: str, after: Position = None, written_since: datetime | None = None
@@ -159,19 +148,16 @@ class ServerBackend(Backend):
     def find(self, index: str, request: Request) -> FoundPassages:
         """Return the best passages of both legs, from one ``_msearch``.
 
-        Those of the span leg are in the order of their best span, after all their spans were
-        scored. What the first request does not tell of a passage comes in one more for each batch,
-        as do the word codes of a wide request.
-
-        Raises IndexChangedError if the index was replaced since its head was remembered.
+        What that does not tell of a passage comes in one more for each batch, as do the word codes
+        of a wide request. IndexChangedError is raised if the index was replaced since its head was
+        remembered.
         """
         proposals = self._leg_search.run(index, request)
         lexical = _cut(list(proposals.bm25), request.window) if request.lexical else []
         hits = proposals.hits
         if request.semantic and is_wide(request):
-            batches = split_batches(list(hits), BATCH_PASSAGES)
-            bodies = (request_bodies.codes_body(request, batch) for batch in batches)
-            fetched = self._searcher.search_batches(index, bodies)
+            build_body = partial(request_bodies.codes_body, request)
+            fetched = self._searcher.search_batches(index, list(hits), build_body)
             hits = {passage_codec.hit_key(hit): hit for hit in fetched}
         best = _score_spans(request, hits, lexical) if request.semantic else BestPassages()
         others = dict.fromkeys(hits, 0.0) if proposals.has_all_matches else {}
@@ -188,10 +174,7 @@ class ServerBackend(Backend):
         known_scores: Mapping[Key, float] = MappingProxyType({}),
         best: BestPassages | None = None,
     ) -> list[StoredPassage]:
-        """Return the passages of `keys` that still exist, with BM25 scores and word codes.
-
-        What is known of their scores, and what the span leg has found as its best, is not fetched.
-        """
+        """Return the passages of `keys` that still exist; what is known of them is not fetched."""
         best = best or BestPassages()
         scores = dict(known_scores) if request.phrase else dict.fromkeys(keys, 0.0)
         codes = {**best.codes, **best.others, **dict.fromkeys(best.damaged, UNREADABLE)}
@@ -199,16 +182,14 @@ class ServerBackend(Backend):
         for batch in split_batches(unknown, BATCH_PASSAGES):
             unscored = [key for key in batch if key not in scores]
             uncoded = [key for key in batch if key not in codes]
-            bodies = []
+            bodies = {}
             if unscored:
-                bodies.append(request_bodies.match_body(request, len(unscored), among=unscored))
+                bodies["scores"] = request_bodies.match_body(request, len(unscored), among=unscored)
             if uncoded:
-                bodies.append(request_bodies.codes_body(request, uncoded))
-            parts = self._searcher.search_together(index, bodies)
-            hit_lists = [part["hits"]["hits"] for part in parts]
-            if unscored:
-                scores |= read_scores(hit_lists.pop(0))
-            for hit in hit_lists.pop() if uncoded else ():
+                bodies["codes"] = request_bodies.codes_body(request, uncoded)
+            hits = self._searcher.search_together(index, bodies)
+            scores |= read_scores(hits.get("scores", []))
+            for hit in hits.get("codes", []):
                 codes[passage_codec.hit_key(hit)] = passage_codec.decode_codes(hit)
         return [
             StoredPassage(
@@ -224,17 +205,15 @@ class ServerBackend(Backend):
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
-        batches = split_batches(keys, BATCH_PASSAGES)
-        hits = self._searcher.search_batches(index, map(request_bodies.contents_body, batches))
+        hits = self._searcher.search_batches(index, keys, request_bodies.contents_body)
         return {hit["_id"]: passage_codec.build_content(hit) for hit in hits}
 
     def find_highlights(
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return the start and end of the matching words of each passage of `keys` that has any."""
-        batches = split_batches(keys, BATCH_PASSAGES)
-        bodies = (request_bodies.highlights_body(request, batch) for batch in batches)
-        hits = self._searcher.search_batches(index, bodies)
+        build_body = partial(request_bodies.highlights_body, request)
+        hits = self._searcher.search_batches(index, keys, build_body)
         return {
             hit["_id"]: passage_codec.read_highlights(hit) for hit in hits if "highlight" in hit
         }
@@ -270,10 +249,7 @@ class ServerBackend(Backend):
 def _score_spans(
     request: Request, hits: Mapping[Key, Mapping[str, Any]], lexical: Collection[Key]
 ) -> BestPassages:
-    """Return the passages in the window of the span leg, those of the BM25 leg, and the damaged.
-
-    All spans of the passages of `hits` are scored.
-    """
+    """Return the best of `hits` by all their spans, those of the BM25 leg, and the damaged ones."""
     choose = partial(_cut, window=request.window)
     # of passages of equal scores the first id comes first, and not the first in the graph
     keys = sorted(hits, key=passage_codec.parse_passage_id)

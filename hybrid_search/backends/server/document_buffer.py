@@ -1,7 +1,4 @@
-"""Holds the passages of a document until the last one has come.
-
-They are then sent together, so that searches see none without the others.
-"""
+"""Holds the passages of a document until the last has come, so that none is seen without it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Writes the vectors of covering windows as a server's graph takes them, and that of a query.
 
-Vectors only find passages, whose scores are computed from the word codes. So a graph may have
-fewer numbers of each vector, and numbers of one byte.
+They only find passages, whose scores come from the word codes: so fewer numbers, or bytes, do.
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ LARGEST = 127
 
 @dataclass(frozen=True, slots=True)
 class GraphVectors:
-    """How the vectors in the graphs of an index are written.
+    """How the vectors in the graphs of an index are written: the first numbers of the model's.
 
-    They have `dimension` numbers, the first of those of the model. Where they `are_bytes` these are
-    integers from -127 to 127.
+    Where they `are_bytes` these are integers from -127 to 127.
     """
 
     dimension: int
@@ -36,23 +34,15 @@ class GraphVectors:
 
     @classmethod
     def from_mapping(cls, vector: Mapping[str, Any], dimension: int) -> Self:
-        """Return what the mapping of the field says; a model has vectors of `dimension` numbers.
-
-        OpenSearch calls its parameters `dimension` and `data_type`, Elasticsearch `dims` and
-        `element_type`.
-        """
+        """Return what the mapping of the field says; a model has vectors of `dimension` numbers."""
+        # OpenSearch has `dimension` and `data_type`, which it answers in capitals
         count = vector.get("dimension", vector.get("dims"))
-        # OpenSearch answers BYTE
         number_type = str(vector.get("data_type", vector.get("element_type"))).lower()
         is_count = isinstance(count, int) and 0 < count <= dimension
         return cls(count if is_count else dimension, number_type == "byte")
 
     def encode_windows(self, tokens: WordCodes, policy: str) -> Floats | Codes:
-        """Return the vectors of a passage's covering windows, ``[windows, dimension]``.
-
-        They are in the order of `window_policy.window_bounds`; a window without tokens has a vector
-        of zeros.
-        """
+        """Return the vectors of a passage's covering windows in order; zeros without tokens."""
         vectors = window_vectors(tokens, policy, self.dimension)
         return to_bytes(vectors) if self.are_bytes else np.round(vectors, DECIMALS)
 

@@ -2,12 +2,10 @@
 
 The first request of a query carries a probe: a search for any one passage. Its hit names the index
 behind the alias, and its source hash ends with a digest of the model and policy that the index was
-written with. If either differs from what is remembered, the index was replaced (reindexed, or
-deleted and created again, by any process), and the head is read again. So no query is answered by
-the head of another index.
+written with. If either differs from what is remembered, the index was replaced by any process, and
+the head is read again. So no query is answered by the head of another index.
 
-New metadata fields change neither: a query that uses a field which the remembered head lacks fails,
-and is repeated with a new head.
+New metadata fields change neither: a query by a field which the remembered head lacks is repeated.
 """
 
 from __future__ import annotations
@@ -63,9 +61,8 @@ class HeadCache:
     def answer(self, alias: str, answer: Callable[[Head], T]) -> T:
         """Return `answer` by the head of `alias`: a remembered one if it still holds.
 
-        If the query fails by a remembered head, for example because it filters by a field that
-        another process has added, the head is read again, and the query is repeated if that has
-        changed.
+        If the query fails by a remembered head, that is read again, and the query is repeated if it
+        has changed.
 
         Raises:
             HybridSearchError: As raised by `answer` for the head as it is now.

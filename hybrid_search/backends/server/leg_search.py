@@ -1,7 +1,6 @@
 """Searches both legs of a query in one request, and notices a replaced index in it.
 
-Both legs propose passages for the span leg: a passage that a graph search missed among near
-duplicates often has a word of the phrase. All come with their word codes, and are scored here.
+Both propose passages for the span leg: what a graph search misses often has a word of the phrase.
 """
 
 from __future__ import annotations
@@ -46,32 +45,26 @@ class Proposals:
 
 
 class LegSearch:
-    """The first request of queries to one cluster. Safe to use from several threads.
-
-    It counts the passages of an index before the first query, and remembers the size.
-    """
+    """The first request of queries to one cluster. Safe to use from several threads."""
 
     def __init__(self, server: Server, searcher: Searcher, heads: HeadCache) -> None:
         self._server, self._searcher, self._heads = server, searcher, heads
         self._sizes: dict[str, tuple[IndexSize, float]] = {}  # with monotonic seconds
 
     def run(self, index: str, request: Request) -> Proposals:
-        """Return what both legs propose; check in the same request that the head still holds.
-
-        Raises IndexChangedError if the index was replaced since its head was remembered.
-        """
+        """Return what both legs propose; check in the same request that the head still holds."""
         # once: another thread may read a new head meanwhile
         head = self._heads.find(index)
         reach = self._choose_reach(index, request)
         searches = build_searches(self._server.engine, request, reach, head)
         hits = self._search(index, head, {**searches, "probe": PROBE})
         self._heads.check(index, hits.pop("probe"))
-        found = find_crowded(hits, request, reach)
+        before = find_crowded(hits, request, reach)
         further_hits: dict[str, Hits] = {}
-        if found:  # a request more for the legs that few documents crowd
-            lacking = {leg: request.window - len(documents) for leg, documents in found.items()}
+        if before:  # a request more for the legs that few documents crowd
+            lacking = {leg: request.window - len(documents) for leg, documents in before.items()}
             further = Reach(lacking.get("lexical", 0), lacking.get("semantic", 0), reach.searched)
-            searches = build_searches(self._server.engine, request, further, head, found)
+            searches = build_searches(self._server.engine, request, further, head, before)
             further_hits = self._search(index, head, searches)
         return read_proposals(hits, further_hits, request, reach)
 
@@ -105,12 +98,11 @@ class LegSearch:
             ServerError: If the server refuses a search for another reason.
         """
         try:
-            parts = self._searcher.search_together(index, list(searches.values()))
+            return self._searcher.search_together(index, searches)
         except ServerError as error:
             if error.status == 400 and self._heads.read(index).graph != head.graph:
                 raise IndexChangedError(index) from error
             raise
-        return {name: part["hits"]["hits"] for name, part in zip(searches, parts, strict=True)}
 
 
 def build_searches(
@@ -118,22 +110,22 @@ def build_searches(
     request: Request,
     reach: Reach,
     index: ServerIndex,
-    found: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    documents_before: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, dict[str, Any]]:
     """Return the bodies of the searches of the legs by name.
 
-    A leg that has `found` documents before is searched for the best passages of others.
+    A leg that has `documents_before` is searched for the best passages of others.
     """
     has_codes = request.semantic and not is_wide(request)
     fields = request_bodies.choose_code_fields(request) if has_codes else request_bodies.KEYS
     searches = {}
     if reach.by_words:
         searches["lexical"] = request_bodies.match_body(
-            request, reach.by_words, found=found.get("lexical", ()), **fields
+            request, reach.by_words, documents_before=documents_before.get("lexical", ()), **fields
         )
     if reach.by_graph:
         searches["semantic"] = request_bodies.knn_body(
-            engine, request, reach, index, found.get("semantic", ()), **fields
+            engine, request, reach, index, documents_before.get("semantic", ()), **fields
         )
     return searches
 
@@ -141,20 +133,17 @@ def build_searches(
 def find_crowded(
     hits_by_leg: Mapping[str, Hits], request: Request, reach: Reach
 ) -> dict[str, list[str]]:
-    """Return the documents of each leg that has fewer of them than its window.
-
-    Left out is a leg that has found all that there is.
-    """
+    """Return the documents of each leg that has fewer than its window, and has not found all."""
     matches, nearest = hits_by_leg.get("lexical", []), hits_by_leg.get("semantic", [])
     full = {}
     if request.lexical and len(matches) == reach.by_words:
         full["lexical"] = matches
     if request.semantic and len(nearest) == reach.by_graph:
         full["semantic"] = [*nearest, *matches]
-    found = {
+    documents = {
         leg: sorted({hit["fields"]["document_id"][0] for hit in hits}) for leg, hits in full.items()
     }
-    return {leg: ids for leg, ids in found.items() if len(ids) < request.window}
+    return {leg: ids for leg, ids in documents.items() if len(ids) < request.window}
 
 
 def read_proposals(

@@ -33,10 +33,9 @@ FOLDER = _PACKAGED_FOLDER if _PACKAGED_FOLDER.is_dir() else Path(__file__).paren
 def index_body(
     engine: str, spec: IndexSpec, options: IndexOptions, version: Version
 ) -> dict[str, Any]:
-    """Return the body of the request that creates an index of passages, a new one each time.
+    """Return a new body of the request that creates an index of passages.
 
-    Raises UsageError if the engine is unknown, or this version cannot store vectors as `options`
-    say.
+    Raises UsageError if this version of the engine cannot store vectors as `options` say.
     """
     dimension = options.count_graph_numbers(spec.dimension)
     row = _choose_row(engine, options, version)
@@ -54,10 +53,7 @@ def index_body(
 
 
 def notes_body(name: str, engine: str, options: IndexOptions | None = None) -> dict[str, Any]:
-    """Return the body of the request that creates an index of ``rejected`` notes or ``matches``.
-
-    Raises UsageError if the engine is unknown.
-    """
+    """Return the body of the request that creates an index of ``rejected`` notes or ``matches``."""
     replicas = (options or IndexOptions()).replicas
     filled: dict[str, Any] = _fill(_read(engine, name), {"replicas": replicas})
     return filled
@@ -84,8 +80,7 @@ def _choose_row(engine: str, options: IndexOptions, version: Version) -> Row:
     """Return the row of ``vectors.json`` that says how this server stores a vector.
 
     Raises:
-        UsageError: If it cannot. The message says what was requested of which server, which version
-            has it, and what to use instead.
+        UsageError: If it cannot.
     """
     rows: list[Row] = _read(engine, "vectors")
     fitting_rows = [
@@ -161,12 +156,9 @@ TYPES = {"keyword": "string", "double": "number", "long": "number", "boolean": "
 
 
 def read_fields(properties: Mapping[str, Any]) -> dict[str, str]:
-    """Return the metadata fields of an index (dotted name -> type), sorted.
-
-    `properties` are the properties of its mapping. Texts that are dates or numbers have further
-    fields with their values.
-    """
+    """Return the metadata fields in the properties of a mapping (dotted name -> type), sorted."""
     fields = _flatten(properties, "metadata")
+    # texts that are dates or numbers have further fields with their values
     for kind, form in FORMS.items():  # a field with dates among its texts counts as a date field
         for name, type_ in _flatten(properties, form).items():
             if type_ == "number" and fields.get(name) in FORMS:

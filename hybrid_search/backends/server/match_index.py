@@ -1,8 +1,7 @@
 """An index of matches on a server, for dashboards: a set for each topic, replaced as a whole.
 
-The id of a match is made of what and where it is; it has the mark of the run that wrote it last. A
-run writes all its matches, and then removes those of its topics that have another mark. If it is
-killed and run again, the set is the same.
+The id of a match is made of what and where it is. A run writes its matches with its mark, and then
+removes those of its topics with another. If it is killed and run again, the set is the same.
 """
 
 from __future__ import annotations
@@ -38,10 +37,7 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
 
 
 class MatchIndex:
-    """Writes matches of the documents of `source_index` into the index `name`.
-
-    That is created if it does not exist, with as many replicas as `options` say.
-    """
+    """Writes matches of the documents of `source_index` into the index `name`."""
 
     def __init__(self, server: Server, name: str, source_index: str, options: IndexOptions) -> None:
         self._server = server.wait(PATIENCE)

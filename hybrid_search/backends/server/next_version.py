@@ -1,7 +1,4 @@
-"""The next version of an index (blue-green reindexing).
-
-It is written beside the old one, compared with it, and put in its place in one step.
-"""
+"""The next version of an index: written beside the old one, and put in its place in one step."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from hybrid_search.backends.base import IndexVersion
+from hybrid_search.backends.base import IndexVersion, check_counts
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.transport.bulk import Action
@@ -24,17 +21,11 @@ from hybrid_search.text import window_policy, word_codes
 PAGE = 200
 """Passages in one page: 7 MB of word codes."""
 
-Rehash = Callable[[str, IndexSpec], str]
-
 _log = logging.getLogger(__name__)
 
 
 class NextVersion(IndexVersion):
-    """A new index for `alias`, invisible to queries until it is published.
-
-    Ingest can write into it like into the index itself. It has the options of the old index, except
-    for those given.
-    """
+    """A new index for `alias`, with the options of the old one except for those given."""
 
     keeps_old = True
 
@@ -55,12 +46,8 @@ class NextVersion(IndexVersion):
         check_spec(index, self.new.spec, spec)
         return ServerWriter(self._server, self.new, self._options, published=False)
 
-    def copy(self, rehash: Rehash, report: Callable[[int], None]) -> None:
+    def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
         """Copy every passage with its word codes; the vectors are made from these anew.
-
-        Args:
-            rehash: Turns a document's source hash into its hash under the new spec.
-            report: Is called with the number of passages copied so far.
 
         Raises ModelError if the new index is for another model.
 
@@ -88,19 +75,10 @@ class NextVersion(IndexVersion):
             )
 
     def check(self, expected_documents: int) -> None:
-        """Check that the new index holds this many documents, each with all its passages.
-
-        Raises:
-            IndexStoreError: If it does not.
-        """
+        """Raise IndexStoreError unless the new index holds so many documents, which are whole."""
         documents, passages = self._count(self.new)
         expected_passages = int(self._sum_field(self.new, "passages", {"term": {"ordinal": 0}}))
-        if (documents, passages) != (expected_documents, expected_passages):
-            raise IndexStoreError(
-                f"the new index has {documents} documents of {expected_documents} and "
-                f"{passages} passages of {expected_passages}. "
-                "Nothing was changed; run the same command again"
-            )
+        check_counts(documents, expected_documents, passages, expected_passages)
 
     def publish(self, *, keep: bool) -> None:
         """Make the alias stand for the new index, and delete the old one unless `keep` is set."""
@@ -109,21 +87,18 @@ class NextVersion(IndexVersion):
             aliases.delete_index(self._server, self.old.name)
 
     def discard(self) -> None:
-        """Delete the new index, unless it was published after all.
-
-        If that fails it is only logged: the error that led here matters more.
-        """
+        """Delete the new index, unless it was published after all; a failure is only logged."""
         try:
             if self.new.name not in aliases.resolve_alias(self._server, self.new.alias):
                 aliases.delete_index(self._server, self.new.name)
-        except ServerError as error:
+        except ServerError as error:  # the error that led here matters more
             _log.warning(
                 "the unfinished version %s could not be removed, delete it: %s",
                 self.new.name,
                 error,
             )
 
-    def _build_actions(self, rehash: Rehash) -> Iterator[Action]:
+    def _build_actions(self, rehash: Callable[[str, IndexSpec], str]) -> Iterator[Action]:
         """Yield for each passage the action that copies it."""
         aliases.refresh(self._server, self.old.name)
         fields = {

@@ -37,10 +37,7 @@ def parse_passage_id(id_: str) -> tuple[str, int]:
 def build_source(
     entry: Entry, spec: IndexSpec, written_at: str, graph: GraphVectors
 ) -> dict[str, Any]:
-    """Return the server document of a passage; `written_at` is the time in ISO 8601.
-
-    Vectors are written as `graph` says.
-    """
+    """Return the server document of a passage; `written_at` is the time in ISO 8601."""
     passage, layout = entry.passage, build_layout(entry)
     turns = (f"{first}" if name is None else f"{first}:{name}" for first, name in entry.turns)
     return {
@@ -61,11 +58,7 @@ def build_source(
 
 
 def describe_metadata(metadata: Mapping[str, Any], layout: str) -> dict[str, Any]:
-    """Return the fields that follow from metadata, and who speaks.
-
-    They are the instants and numbers that texts are, which filters compare, and the day of the
-    call for dashboards.
-    """
+    """Return who speaks, the day of the call, and the instants and numbers that texts are."""
     day = find_call_date(metadata)
     forms: dict[str, dict[str, list[Scalar]]] = {}
     for name, form, value in read_typed_values(metadata):
@@ -81,16 +74,11 @@ def describe_metadata(metadata: Mapping[str, Any], layout: str) -> dict[str, Any
 def derive_fields(
     codes: WordCodes, start: int, policy: str, text: str, graph: GraphVectors
 ) -> dict[str, Any]:
-    """Return the fields that follow from a passage's word codes.
-
-    They are the codes themselves, and the covering spans of `policy`: start and end in the
-    document, the words, and the unit vector as `graph` says. A span without tokens has no vector,
-    which no server accepts: it is left out.
-    """
+    """Return the fields that follow from a passage's word codes: these, and its covering spans."""
     windows = window_policy.window_bounds(codes.counts, policy)
     bounds = np.stack((codes.words[windows[:, 0], 0], codes.words[windows[:, 1], 1]), axis=1)
     vectors = graph.encode_windows(codes, policy)
-    have_vectors = np.any(vectors, axis=1)
+    have_vectors = np.any(vectors, axis=1)  # no server takes those of spans without tokens
     spans = [
         {"start": first + start, "end": last + start, "text": text[first:last], "vector": vector}
         for (first, last), vector in zip(
@@ -105,11 +93,7 @@ def derive_fields(
 
 
 def to_json(source: Mapping[str, Any]) -> bytes:
-    """Return a server document as one line of JSON.
-
-    Each number of a vector, float32 or int8 ``[dimension]``, is written with the fewest digits
-    that identify it.
-    """
+    """Return a server document as one line of JSON, each number in the fewest digits."""
     return orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
@@ -119,10 +103,9 @@ def hit_key(hit: Mapping[str, Any]) -> str:
 
 
 def decode_codes(hit: Mapping[str, Any]) -> WordCodes:
-    """Return the word codes of a hit of a search with `request_bodies.CODES`.
+    """Return the word codes of a hit, with its turns in order if it has their column.
 
-    If they are damaged, or are missing because the index was copied without them, the result is
-    `word_codes.UNREADABLE`. With the column of turns they have those, in order.
+    Where they are damaged, or were lost in a copy, they are `word_codes.UNREADABLE`.
     """
     codes = word_codes.read(read_stored_codes(hit))
     parts = [value.partition(":") for value in hit["fields"].get("turn_speakers", ())]
@@ -148,9 +131,7 @@ def build_content(hit: Mapping[str, Any]) -> PassageContent:
 
 
 def read_highlights(hit: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """Return start and end, in the passage's text, of the words that a hit has marked.
-
-    The search is that of `request_bodies.highlights_body`.
+    """Return the words that a hit of `highlights_body` has marked: start and end in its text.
 
     Raises:
         IndexStoreError: If another text is marked.
@@ -174,11 +155,7 @@ def read_highlights(hit: Mapping[str, Any]) -> list[tuple[int, int]]:
 
 
 OPEN, CLOSE = (f"\ue000{secrets.token_hex(8)}{side}" for side in "([")
-"""The markers before and after a matching word.
-
-They consist of a private-use character and a random number, so that no text contains them by
-chance.
-"""
+"""The markers before and after a matching word, which no text contains by chance."""
 
 
 def read_counts(answer: Mapping[str, Any], head: Head, size: int | None = None) -> IndexInfo:
@@ -194,18 +171,16 @@ def read_facets(
     aggregations: Mapping[str, Any], fields: Sequence[str]
 ) -> dict[str, dict[Scalar, int]]:
     """Return for each field how many documents have each value."""
-    counts: dict[str, dict[Scalar, int]] = {}
-    for number, name in enumerate(fields):
-        buckets = aggregations[str(number)]["buckets"]
-        counts[name] = {_bucket_value(bucket): bucket["documents"]["value"] for bucket in buckets}
-    return counts
+    buckets = {name: aggregations[str(number)]["buckets"] for number, name in enumerate(fields)}
+    return {
+        name: {_bucket_value(bucket): bucket["documents"]["value"] for bucket in own}
+        for name, own in buckets.items()
+    }
 
 
 def _bucket_value(bucket: Mapping[str, Any]) -> Scalar:
-    """Return the value that a bucket counts.
-
-    To a server booleans are numbers, and a string beside them says which they are.
-    """
+    """Return the value that a bucket counts."""
+    # to a server booleans are numbers, and a string beside them says which they are
     if bucket.get("key_as_string") in ("true", "false"):
         return bool(bucket["key"])
     key: Scalar = bucket["key"]

@@ -18,8 +18,7 @@ BY_GRAPH = (400, 2000)
 BY_WORDS = (300, 1500)
 """The fewest and the most passages that BM25 proposes, for both legs.
 
-A graph search misses passages among near duplicates, and BM25 proposes a passage in a tenth of the
-time.
+A graph search misses passages among near duplicates, and BM25 takes a tenth of its time.
 """
 
 BATCH_PASSAGES = 500
@@ -32,10 +31,7 @@ BY_WORDS_ALONE = 2
 """How many times the window BM25 alone proposes: so many passages often hold enough documents."""
 
 FILTERED = 4
-"""How many times as many are proposed where not all spans count.
-
-Passages are proposed by all of their spans: some of the nearest have none that counts.
-"""
+"""How many times as many are proposed where not all spans count: some have none that counts."""
 
 SMALL_INDEX = 35_000
 """Up to so many passages the fewest are proposed; beyond, more by the square root of the number."""
@@ -43,9 +39,8 @@ SMALL_INDEX = 35_000
 SEARCHED_SPANS = (2500, 10_000)
 """The fewest and the most passages whose covering spans the graphs of a shard are searched for.
 
-Transcripts repeat themselves, and among near duplicates a graph search ends too early:
-`benchmarks.servers.graph` measures the recall for fewer. Servers take at most 10,000.
-Between the two one passage in so many is searched for as the `searched_share` of the engine says.
+Among near duplicates a graph search ends too early (`benchmarks.servers.graph`). Servers take at
+most 10,000. Between the two one passage in so many is searched for as `searched_share` says.
 """
 
 
@@ -59,10 +54,9 @@ class IndexSize:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far an index is searched.
+    """How far an index is searched: how many passages each leg proposes, 0 if it is not asked.
 
-    BM25 proposes `by_words` passages, and the graphs of all shards `by_graph`: 0 if they are not
-    asked. The graphs of each shard are `searched` for so many.
+    The graphs of each shard are `searched` for so many.
     """
 
     by_words: int
@@ -76,10 +70,7 @@ def is_wide(request: Request) -> bool:
 
 
 def choose_reach(engine: str, request: Request, size: IndexSize) -> Reach:
-    """Return how far an index of that size is searched for the span leg, and for BM25.
-
-    BM25 proposes passages for the span leg, too, unless the request is wide.
-    """
+    """Return how far an index is searched for the span leg; BM25 helps unless it is wide."""
     share = size.passages // size.shards // find_dialect(engine).searched_share
     searched = _limit(share, SEARCHED_SPANS)
     if is_wide(request):

@@ -1,7 +1,4 @@
-"""Builds request bodies: both legs, the searches that complete them, and the filters.
-
-Whatever a user gives is a value in them, never syntax.
-"""
+"""Builds request bodies, in which whatever a user gives is a value, never syntax."""
 
 from __future__ import annotations
 
@@ -37,9 +34,7 @@ MAX_EXACT_INTEGER = 2**53
 """From here on doubles cannot represent every integer; the sub-field ``long`` can."""
 
 MAX_VALUE_UNITS = 8191
-"""The longest metadata value, in UTF-16 units, that a server can find (`ignore_above` in the
-mappings). A longer value is stored, but not indexed.
-"""
+"""The longest metadata value, in UTF-16 units, that is indexed: `ignore_above` in the mappings."""
 
 KEYS: dict[str, Any] = {
     "_source": False,
@@ -50,8 +45,7 @@ KEYS: dict[str, Any] = {
 }
 """Returns the key of a passage, from columns.
 
-A hit's ``_id`` is a stored field: to read it the server unpacks a block of its neighbours too, and
-for 500 hits that took as long as the search (OpenSearch 3.5.0).
+To read the ``_id`` of 500 hits, a stored field, took as long as the search (OpenSearch 3.5.0).
 """
 
 CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "tokens"]}
@@ -59,9 +53,6 @@ CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "
 
 BEST_OF_DOCUMENT = {"collapse": {"field": "document_id"}}
 """Returns only the best passage of each document."""
-
-TURNS = "turn_speakers"
-"""The column with the turns of a passage, which only requests for speakers read."""
 
 CONTENT_FIELDS = ["start", "text", "layout", "metadata"]
 
@@ -74,7 +65,7 @@ def split_batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
 
 def choose_code_fields(request: Request) -> dict[str, Any]:
     """Return `CODES`, with the turns of a passage if the request asks for speakers."""
-    turns = [TURNS] if request.speakers else []
+    turns = ["turn_speakers"] if request.speakers else []
     return {**CODES, "docvalue_fields": [*CODES["docvalue_fields"], *turns]}
 
 
@@ -83,21 +74,22 @@ def match_body(
     size: int,
     *,
     among: Sequence[str] | None = None,
-    found: Sequence[str] = (),
+    documents_before: Sequence[str] = (),
     **fields: Any,
 ) -> dict[str, Any]:
     """Return the BM25 search of the phrase: the server's own ``match``, under the conditions.
 
-    If `among` is given, only those passages can match. If documents were `found` before, only the
-    best passage of each other document can. `fields` say what is returned of a hit, by default its
-    key.
+    If `among` is given, only those passages can match. With `documents_before`, only the best
+    passage of each other document can. `fields` say what is returned of a hit, by default its key.
     """
     match = {"match": {"text": {"query": request.phrase}}}
-    filters = [*_request_filters(request, found), *([] if among is None else [_ids_query(among)])]
+    filters = _request_filters(request, documents_before)
+    if among is not None:
+        filters.append(_ids_query(among))
     return {
         "size": size,
         "query": {"bool": {"must": [match], "filter": filters}},
-        **(BEST_OF_DOCUMENT if found else {}),
+        **(BEST_OF_DOCUMENT if documents_before else {}),
         **(fields or KEYS),
     }
 
@@ -107,25 +99,25 @@ def knn_body(
     request: Request,
     reach: Reach,
     index: ServerIndex,
-    found: Sequence[str] = (),
+    documents_before: Sequence[str],
     **fields: Any,
 ) -> dict[str, Any]:
     """Return the search for the passages whose covering spans are nearest to the vector.
 
-    The conditions hold during the search, not after it. If documents were `found` before, the best
-    passage of each other document is returned. `fields` say what is returned of a hit.
+    The conditions hold during the search, not after it. With `documents_before`, the best passage
+    of each other document is returned. `fields` say what is returned of a hit.
     """
     dialect, searched = find_dialect(engine), max(reach.searched, reach.by_graph)
     knn = dialect.build_knn(
         index.graph.encode_query(request.vector),
-        searched if found else reach.by_graph,  # of which many have the same document
+        searched if documents_before else reach.by_graph,  # many of them have the same document
         searched,
-        dialect.extend_filters(_request_filters(request, found), index.filter),
+        dialect.extend_filters(_request_filters(request, documents_before), index.filter),
     )
     return {
         "size": reach.by_graph,
         **knn,
-        **(BEST_OF_DOCUMENT if found else {}),
+        **(BEST_OF_DOCUMENT if documents_before else {}),
         **fields,
     }
 
@@ -151,8 +143,8 @@ def highlights_body(request: Request, keys: Sequence[str]) -> dict[str, Any]:
 def facets_body(request: Request, fields: Sequence[str]) -> dict[str, Any]:
     """Return the search that counts documents by the values of each field.
 
-    Counts are exact up to some thousand documents a value, then within a few percent (a server's
-    ``cardinality``). Integers from `MAX_EXACT_INTEGER` on are counted as the nearest doubles.
+    Counts are exact up to some thousand documents a value, then within a few percent. Integers from
+    `MAX_EXACT_INTEGER` on are counted as the nearest doubles.
     """
     documents = {
         "documents": {"cardinality": {"field": "document_id", "precision_threshold": 3000}}
@@ -169,16 +161,13 @@ def _ids_query(keys: Sequence[str]) -> dict[str, Any]:
     return {"ids": {"values": list(keys)}}
 
 
-def _request_filters(request: Request, found: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a filter for each condition, for the speakers, and against the documents `found`.
-
-    Raises UsageError if a value is too long for the server to find.
-    """
+def _request_filters(request: Request, documents_before: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a filter for each condition, for the speakers, and against `documents_before`."""
     filters = [_condition_filter(condition) for condition in request.conditions]
     if request.speakers:
         filters.append({"terms": {"speakers": list(request.speakers)}})
-    if found:
-        filters.append({"bool": {"must_not": [{"terms": {"document_id": list(found)}}]}})
+    if documents_before:
+        filters.append({"bool": {"must_not": [{"terms": {"document_id": list(documents_before)}}]}})
     return filters
 
 

@@ -59,12 +59,10 @@ def iterate_hits(
 ) -> Iterator[dict[str, Any]]:
     """Yield the hits of all passages of an index or alias, `page` of them per request.
 
-    `overrides` are merged into the request body: the fields of a hit, and a query to narrow the
-    passages.
+    `overrides` of the body say what is returned of a hit, and which passages.
 
     Raises:
-        ServerError: If the server gives the same page again, which would have no end, or a passage
-            again within a page, which would count twice.
+        ServerError: If a page comes again, which would have no end, or a passage within a page.
     """
     body: dict[str, Any] = {"size": page, "sort": ["document_id", "ordinal"], **overrides}
     while page_hits := aliases.search(server, name, body)["hits"]["hits"]:
@@ -88,12 +86,8 @@ def iterate_hits(
         body["search_after"] = last_sort
 
 
-def list_passages(server: Server, index: aliases.ServerIndex, document_id: str) -> list[str]:
-    """Return the keys of a document's passages in their order."""
-    return _list_keys(server, index, {"term": {"document_id": document_id}})
-
-
-def _list_keys(server: Server, index: aliases.ServerIndex, query: Mapping[str, Any]) -> list[str]:
+def list_keys(server: Server, index: aliases.ServerIndex, query: Mapping[str, Any]) -> list[str]:
+    """Return the keys of the passages that match `query`, document by document in their order."""
     body = {**request_bodies.KEYS, "query": index.narrow(query)}
     hits = iterate_hits(server, index.name, body, PAGE_PASSAGES)
     return [passage_codec.hit_key(hit) for hit in hits]
@@ -102,12 +96,9 @@ def _list_keys(server: Server, index: aliases.ServerIndex, query: Mapping[str, A
 def iterate_passages(
     server: Server, index: aliases.ServerIndex, *, full: bool
 ) -> Iterator[ListedPassage]:
-    """Yield all passages, with the fault of those that have no vectors, or no or damaged codes.
-
-    Word codes are only read with `full`.
-    """
-    unfindable_keys = set(_list_keys(server, index, UNFINDABLE))
-    codeless_keys = set(_list_keys(server, index, CODELESS))
+    """Yield all passages with the faults that a search finds, and with `full` those of codes."""
+    unfindable_keys = set(list_keys(server, index, UNFINDABLE))
+    codeless_keys = set(list_keys(server, index, CODELESS))
     columns = [*COLUMNS, "tokens"] if full else COLUMNS
     query = index.narrow(EVERYTHING)
     fields = {**request_bodies.KEYS, "docvalue_fields": columns, "query": query}
@@ -130,10 +121,7 @@ def scan_codes(
     after: Position = None,
     written_since: datetime | None = None,
 ) -> Iterator[ScannedPassage]:
-    """Yield all passages behind the position `after` with their word codes.
-
-    With `written_since` only those that were written then or later.
-    """
+    """Yield the passages behind the position `after` that were written since, with their codes."""
     query = EVERYTHING
     if written_since is not None:
         query = {"range": {"indexed_at": {"gte": written_since.isoformat()}}}

@@ -3,61 +3,58 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.server import aliases, answers
+from hybrid_search.backends.server.reach import BATCH_PASSAGES
+from hybrid_search.backends.server.request_bodies import split_batches
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.transport.errors import reason
 from hybrid_search.backends.server.transport.shape import ShapeError
+from hybrid_search.backends.types import Key
 from hybrid_search.errors import ServerError, UsageError
 
 LIMITS = ("maxClauseCount", "max_terms_count")
-"""Names in the errors for too many words in a phrase (OpenSearch takes 1,024) and too many values
-in a filter (65,536).
-"""
+"""Names in the errors for more than 1,024 words in a phrase, or 65,536 values in a filter."""
 
 Hits = list[dict[str, Any]]
 
 
 class Searcher:
-    """Sends searches to one server.
-
-    All of them go to the same copies of the shards: replicas that differ in deleted passages differ
-    in scores.
-    """
+    """Sends searches to one server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        # to the same copies of shards: replicas that differ in deleted passages differ in scores
         self._params = {"preference": secrets.token_hex(8), **aliases.COMPLETE_RESULTS}
 
     def search(self, index: str, body: Mapping[str, Any]) -> answers.Answer:
-        """Return the answer to one search of `index`.
-
-        Raises IndexMissingError if there is no such index, and UsageError if the phrase or a filter
-        has too many words or values for the server.
-        """
+        """Return the answer to one search of `index`; one too large for it is a UsageError."""
         with self._translate_errors(index):
             return aliases.search(self._server, check_index_name(index), body, self._params)
 
-    def search_batches(self, index: str, bodies: Iterable[Mapping[str, Any]]) -> Hits:
-        """Return the hits of several searches of `index`, one request after the other."""
+    def search_batches(
+        self, index: str, keys: Sequence[Key], build_body: Callable[[list[Key]], Mapping[str, Any]]
+    ) -> Hits:
+        """Return the hits of the searches for passages, a request for each batch of `keys`."""
+        bodies = map(build_body, split_batches(keys, BATCH_PASSAGES))
         return [hit for body in bodies for hit in self.search(index, body)["hits"]["hits"]]
 
     def search_together(
-        self, index: str, bodies: Sequence[Mapping[str, Any]]
-    ) -> list[answers.Answer]:
-        """Return the answers to several searches of `index`, sent in one request.
+        self, index: str, bodies: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Hits]:
+        """Return the hits of several searches of `index` by their names, sent in one request.
 
         The request is sent again if the server was too busy for one of them. Raises what `search`
         does.
         """
         header = {"index": check_index_name(index), **self._params}
-        lines = [line for body in bodies for line in (header, body)]
+        lines = [line for body in bodies.values() for line in (header, body)]
 
-        def read(answer: Any) -> list[answers.Answer]:
+        def read(answer: Any) -> dict[str, Hits]:
             responses = answers.RESPONSES.read(answer)["responses"]
             for response in responses:
                 if "error" in response:
@@ -65,16 +62,16 @@ class Searcher:
                     raise ServerError(message, answers.FAILURE.read(response)["status"])
             if len(responses) != len(bodies):
                 raise ShapeError(f"responses: {len(responses)}, not {len(bodies)}")
-            pairs = zip(bodies, responses, strict=True)
-            return [answers.read_search(body)(response) for body, response in pairs]
+            return {
+                name: answers.read_search(body)(response)["hits"]["hits"]
+                for (name, body), response in zip(bodies.items(), responses, strict=True)
+            }
 
-        if not bodies:
-            return []
         with self._translate_errors(index):
-            parts: list[answers.Answer] = self._server.request(
+            hits: dict[str, Hits] = self._server.request(
                 "POST", "/_msearch", lines=lines, binary=True, read=read
             )
-        return parts
+        return hits
 
     @contextmanager
     def _translate_errors(self, index: str) -> Iterator[None]:

@@ -1,27 +1,19 @@
-"""Writes documents into one index of a server, which need not exist yet.
-
-All passages of a version are sent together; then passages left from an older version are removed.
-"""
+"""Writes documents into one index of a server, which need not exist yet."""
 
 from __future__ import annotations
 
 import logging
 import secrets
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any
 
+from hybrid_search.backends.base import Writer
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import (
-    aliases,
-    mappings,
-    passage_codec,
-    request_bodies,
-    scan,
-)
+from hybrid_search.backends.server import aliases, mappings, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.transport.bulk import Action, Outcome, check_accepted
 from hybrid_search.backends.server.transport.client import encode_json
@@ -37,10 +29,7 @@ BATCH_IDS = 1000
 PAGE_HITS = 10_000
 """The largest number of hits of one search that servers allow by default."""
 MAX_UNREFRESHED = 10_000
-"""The largest number of documents written before the index is refreshed.
-
-A further version of one of them then finds the passages that it replaces.
-"""
+"""The most documents written before a refresh, which shows them to their next versions."""
 
 NOTES_SECONDS = 10.0
 """Seconds for which notes on rejected documents are tried before they are given up."""
@@ -54,15 +43,12 @@ HELD_NOTES = 10_000
 _log = logging.getLogger(__name__)
 
 
-class ServerWriter:
-    """Writes one index.
+class ServerWriter(Writer):
+    """Writes one index; several may at once, unless they write the same documents.
 
-    Several writers may work at once if they do not write the same documents. `read_source_hashes`
-    may be called from another thread than the rest.
-
-    It waits for a server that accepts nothing for up to `patience` seconds. `published` says that
-    the alias points to this index: if it no longer does, nobody would see the documents, and that
-    is an error.
+    `read_source_hashes` may be called from another thread than the rest. A server that accepts
+    nothing is waited for, `patience` seconds. If an index that is `published` is no longer that of
+    its alias, nobody would see the documents, and that is an error.
     """
 
     def __init__(
@@ -85,10 +71,7 @@ class ServerWriter:
         self._max_spans = settings[NESTED_LIMIT]
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return the source hashes of those documents of `ids` that are completely indexed.
-
-        A document counts if it was complete when the writer was opened or has been seen so since.
-        """
+        """Return the source hashes of those documents of `ids` that are completely indexed."""
         self._index.check_whole("write to")
         hashes: dict[str, str] = {}
         for batch in request_bodies.split_batches(ids, BATCH_IDS):
@@ -96,16 +79,13 @@ class ServerWriter:
             answer = aliases.search(self._server, self._index.name, body)
             for bucket in answer["aggregations"]["documents"]["buckets"]:
                 versions = bucket["hashes"]["buckets"]
-                if _is_complete(versions):
+                are_whole = [item["doc_count"] == item["passages"]["value"] for item in versions]
+                if are_whole == [True]:  # it has all passages of one version, and none of another
                     hashes[bucket["key"]] = versions[0]["key"]
         return hashes
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Return the documents that are refused; complete ones are sent.
-
-        The passages of an unfinished document are held. Raises ServerError if the server accepts no
-        more.
-        """
+        """Return the documents that are refused; complete ones are sent, unfinished ones held."""
         self._index.check_whole("write to")
         refusals: list[Refusal] = []
         buffers: list[DocumentBuffer] = []
@@ -170,9 +150,9 @@ class ServerWriter:
             )
 
     def _send(self, buffers: Sequence[DocumentBuffer]) -> list[Refusal]:
-        """Return the documents of `buffers` that the server refuses; the others are written.
+        """Return the documents that the server refuses; none of them is left half written.
 
-        What older versions had more is removed, and none of the documents is left half written.
+        All passages of a version are sent together; then those left from an older one are removed.
         """
         self._check_alias()
         leftover_ids = self._find_leftovers(buffers)
@@ -251,10 +231,7 @@ class ServerWriter:
         return len({passage_codec.parse_passage_id(id_)[0] for id_ in passage_ids})
 
     def note(self, rejected: Sequence[RejectedDocument]) -> None:
-        """Record rejected documents in the index ``NAME-rejected``, for dashboards.
-
-        A failure is only logged, since the rejects file has them too.
-        """
+        """Record rejected documents in the index ``NAME-rejected``; a failure is only logged."""
         server, name = self._notes_server, f"{self._index.alias}{aliases.REJECTED}"
         origin = {"index": self._index.alias, "at": datetime.now(UTC).isoformat(timespec="seconds")}
         actions = []
@@ -277,20 +254,14 @@ class ServerWriter:
         aliases.refresh(self._server, self._index.name)
         self._unrefreshed_ids.clear()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.abandon()
         if kind is None:
             self._refresh()
 
 
-class NewIndexWriter:
-    """Creates its index when the first passages come, and removes it if none was accepted.
-
-    Raises UsageError if the server cannot have such an index.
-    """
+class NewIndexWriter(Writer):
+    """Creates its index when the first passages come, and removes it if none was accepted."""
 
     def __init__(
         self, server: Server, alias: str, spec: IndexSpec, options: IndexOptions, patience: float
@@ -336,10 +307,7 @@ class NewIndexWriter:
             self._writer.note(list(self._notes))
             self._notes.clear()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
         if self._writer is None:
             return
         self._writer.__exit__(kind, *error)
@@ -358,10 +326,7 @@ class NewIndexWriter:
 
 
 def _batch_distinct(buffers: Iterable[DocumentBuffer]) -> Iterator[list[DocumentBuffer]]:
-    """Yield batches of documents that may be sent together.
-
-    A second version of a document waits until the first is written.
-    """
+    """Yield batches of documents to be sent together: with one version of each."""
     batch: dict[str, DocumentBuffer] = {}
     for buffer in buffers:
         if buffer.document.id in batch:
@@ -386,18 +351,10 @@ def _build_versions_body(ids: list[str]) -> dict[str, Any]:
     }
 
 
-def _is_complete(versions: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a document has all passages of one version, and none of another."""
-    if len(versions) != 1:
-        return False
-    return bool(versions[0]["doc_count"] == versions[0]["passages"]["value"])
-
-
 class FieldTypes:
     """The types of the fields of an index, and of the documents written since it was read.
 
-    A server never changes the type of a field, so a document with another type is refused before it
-    is sent, with a reason that names a document to compare it with.
+    A document with another type is refused before it is sent, with the id of one to compare.
     """
 
     def __init__(self, server: Server, index: aliases.ServerIndex) -> None:
@@ -406,19 +363,13 @@ class FieldTypes:
         self._users: dict[str, str | None] = {}
 
     def learn(self, document: Document) -> None:
-        """Record the fields of a document's metadata.
-
-        If one has another type in the index, InputError is raised and nothing is recorded.
-        """
+        """Record the fields of a document, unless one has another type: that is an InputError."""
         new = new_fields(self._fields, document.metadata, self._find_user)
         self._fields |= new
         self._users |= dict.fromkeys(new, document.id)
 
     def _find_user(self, name: str, _: str) -> str | None:
-        """Return the id of a document that has the field; None if no document has it.
-
-        The server is asked once for each field, and only for a refusal.
-        """
+        """Return the id of a document that has the field, if any; the server is asked once."""
         if name not in self._users:
             query = {"exists": {"field": f"metadata.{name}"}}
             body = {"size": 1, "query": query, **request_bodies.KEYS}

@@ -22,7 +22,13 @@ from hybrid_search.ingest.sources.formats import FORMATS
 from hybrid_search.ingest.sources.formats.base import Format
 from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
 from hybrid_search.ingest.sources.recognition import CSV, JSON, JSON_LINES, PARQUET
-from hybrid_search.ingest.sources.records import Record, build_record, parse_record
+from hybrid_search.ingest.sources.records import (
+    CONTENT,
+    Record,
+    build_record,
+    dump,
+    parse_record,
+)
 from hybrid_search.ingest.sources.streams import (
     STDIN,
     UTF8,
@@ -226,19 +232,31 @@ def _read_text(
     if options.rows == "turn":
         return group_calls(records, options)
     if is_named:
-        records = _identify_only_document(records, file.id)
+        records = _identify_only_document(records, file.id, options)
     return (build_record(record, options) for record in records)
 
 
-def _identify_only_document(records: Iterator[Record], id: str) -> Iterator[Record]:
+def _identify_only_document(
+    records: Iterator[Record], id: str, options: ReadOptions
+) -> Iterator[Record]:
     """Yield the records of a file; a document without an id that is alone in it gets `id`."""
-    first, second = next(records, None), next(records, None)
-    if first and not second:
-        first = parse_record(first)
-        if first.fields is not None and "id" not in first.fields:
-            first = replace(first, fields={"id": id, **first.fields})
-    yield from (record for record in (first, second) if record)
-    yield from records
+    first = next(records, None)
+    if first is None:
+        return
+    try:
+        second = next(records, None)
+    except Exception:
+        yield first  # it is whole, though the file breaks off behind it
+        raise
+    if second is not None:
+        yield from (first, second)
+        yield from records
+        return
+    fields = parse_record(first).fields or {}
+    is_document = bool(options.columns) or any(key in fields for key in CONTENT)
+    if fields and "id" not in fields and is_document:
+        first = replace(first, raw=dump({"id": id, **fields}))
+    yield first
 
 
 def _read_format(format: Format, stream: BinaryIO, id: str) -> Iterator[Record]:

@@ -180,13 +180,6 @@ def _find_faults(
         yield fault
 
 
-ROUNDINGS = 2
-"""How many times more than those of the fresh vector codes of the same words may have lost.
-
-Two runs of a model differ a little, and then fall on other levels.
-"""
-
-
 def _describe_offsets(codes: WordCodes, fresh: PassageTokens) -> str:
     """Return a sentence about the first word whose stored offsets are wrong."""
     pairs = zip(codes.words.tolist(), fresh.words[:, :2].tolist(), strict=False)

@@ -1,8 +1,7 @@
-"""A static page of what was mined, for those without a server: one HTML file, no script.
+"""A static page of what was mined, for users without a server: one HTML file, no script.
 
 In: a file of matches in JSON lines. Out: a page with counts, plots and the words marked.
 
-Modules in reading order: `counts` (what the page says in numbers), `charts` (the geometry of its
-plots), `page` (renders ``page.html.jinja``), `writer` (reads the matches and their sentences, and
-writes the file).
+Modules in reading order: `counts` (the numbers of the page), `page` (lays out its plots and renders
+``page.html.jinja``), `writer` (reads the matches and their sentences, and writes the file).
 """

@@ -15,7 +15,7 @@ from hybrid_search.ingest.shards import Shard
 from hybrid_search.private_files import replace_file
 from hybrid_search.search.hit import DocumentView
 from hybrid_search.text.filters import list_values
-from hybrid_search.text.name_lists import list_names
+from hybrid_search.text.name_lists import describe_fields
 from hybrid_search.topics.match import Match, read_matches
 from hybrid_search.topics.report.counts import (
     MatchCounts,
@@ -34,12 +34,10 @@ READ_AT_ONCE = 500
 
 def check_fields(names: Sequence[str], fields: Mapping[str, str]) -> None:
     """Raise UsageError for a field that an index does not have, or that has no plain values."""
-    usable = sorted(name for name, kind in fields.items() if kind != "object")
     for name in names:
-        if name not in usable:
+        if fields.get(name, "object") == "object":
             raise UsageError(
-                f"the report cannot count by {show_value(name)}: the index has no such field. "
-                f"Its fields: {list_names(usable, name)}"
+                f"the report cannot count by {show_value(name)}: {describe_fields(fields, name)}"
             )
 
 

@@ -1,9 +1,6 @@
 """What OpenSearch and Elasticsearch do each in its own way: a `Dialect` for each of them.
 
-In: the name of an engine. Out: its `Dialect`. No other module decides by the engine. Both speak the
-same REST API otherwise, and `transport` sends requests to both over one client.
-
-A new engine is a module here, an entry in `DIALECTS`, and its folder in ``mappings/``.
+In: the name of an engine. Out: its `Dialect`. No other module decides by the engine.
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect for dialect in (OpenSearchDialect(), ElasticsearchDialect())
 }
 """The dialects by the names of their engines. The last one is that of a server which names none."""
-
 
 SCHEMES = (
     *(f"{engine}+{scheme}" for engine in DIALECTS for scheme in ("https", "http")),

@@ -52,13 +52,10 @@ class Dialect(ABC):
     def build_knn(
         self, vector: list[float], passages: int, spans: int, filters: Filters
     ) -> dict[str, Any]:
-        """Return the parts of a request's body that search the graphs.
+        """Return the parts of a request's body that search the graphs, under `filters`.
 
-        Args:
-            vector: The vector, as the graphs have theirs.
-            passages: For how many passages, those with the nearest covering spans.
-            spans: For how many the graphs of each shard are searched, at least as many.
-            filters: The conditions, which hold during the search.
+        It asks for so many `passages`, those with the nearest covering spans. The graphs of each
+        shard are searched for as many as `spans`, which are no fewer.
         """
 
 

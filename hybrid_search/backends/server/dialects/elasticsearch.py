@@ -9,8 +9,7 @@ from hybrid_search.backends.server.dialects.base import Dialect, Filters, Versio
 EARLY_TERMINATION_SINCE = (9, 3, 0)
 """From this version on Elasticsearch ends a search in a graph early, unless an index forbids it.
 
-Among near duplicates that is too early, however many passages are searched for. Earlier versions do
-so only if asked (elastic/elasticsearch#130564).
+Among near duplicates that is too early (elastic/elasticsearch#130564).
 """
 
 

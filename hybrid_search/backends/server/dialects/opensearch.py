@@ -10,9 +10,8 @@ from hybrid_search.backends.server.dialects.base import Dialect, Filters, Versio
 EVERY_PASSAGE = {"range": {"ordinal": {"gte": 0}}}
 """Matches every passage.
 
-Before OpenSearch 3.5 a filter inside a nested kNN finds nothing if all its clauses are on doc
-values of numbers or keywords (opensearch-project/k-NN#2222); with this clause among them it finds
-what it should (tried on 2.19.1).
+Before OpenSearch 3.5 a filter inside a nested kNN without this clause finds nothing if all others
+are on doc values of numbers or keywords (opensearch-project/k-NN#2222; tried on 2.19.1).
 """
 
 OVERRIDDEN = (7, 10, 2)
@@ -36,10 +35,8 @@ class OpenSearchDialect(Dialect):
         return super().explain_unsupported(version)
 
     def extend_filters(self, filters: Filters, alias_filter: Mapping[str, Any] | None) -> Filters:
-        """Return the conditions of a kNN, with the filter of the alias if it has one.
-
-        The server itself applies that to what a kNN has found, which may then be nothing.
-        """
+        """Return the conditions of a kNN, with the filter of the alias if it has one."""
+        # the server itself applies that to what a kNN has found, which may then be nothing
         filters = [*filters, *([dict(alias_filter)] if alias_filter else [])]
         return [EVERY_PASSAGE, *filters] if filters else []
 

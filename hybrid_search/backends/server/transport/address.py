@@ -13,18 +13,13 @@ from hybrid_search.credentials import refuse_secrets
 from hybrid_search.errors import UsageError
 
 PORT = 9200
-
 _EXAMPLE = "as in opensearch+https://host:9200"
 _HOST = re.compile(r"[A-Za-z0-9._:-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The place of a server.
-
-    `options` are those for indexes that are created through this URL. ``str`` leaves them out and
-    is safe to show.
-    """
+    """The place of a server; ``str``, safe to show, is without `options` of indexes to create."""
 
     engine: str | None
     scheme: str

@@ -18,19 +18,14 @@ CHUNK_BYTES = 8 * 1024 * 1024
 """The largest bulk request. Small instances of managed services accept 10 MB and no more."""
 
 BUSY = 503
-"""The status of an action if the index is blocked for everybody, as on a full disk: that is not the
-fault of the document.
-"""
+"""The status of an action if the index is blocked for everybody, as on a full disk."""
 
 LEFT_OUT = "the server did not answer for it"
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Puts a document under its `id` into an index, or deletes it where `source` is None.
-
-    `source` is its JSON in one line.
-    """
+    """Puts `source`, JSON in one line, under its `id` into an index; None deletes what is there."""
 
     index: str
     id: str
@@ -49,11 +44,10 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one action of a bulk request.
+    """The result of one action; its `status` is 0 if the connection was lost.
 
-    `status` is its HTTP status, or 0 if the connection was lost; `reason` is empty if the action
-    was accepted. `retry_after` is how many seconds the server asked to be left alone for. `kind` is
-    the type of a refusal, as in ``document_parsing_exception``: unlike `reason`, it quotes nothing.
+    `retry_after` is how many seconds the server asked to be left alone for. `kind` is the type of a
+    refusal, as in ``document_parsing_exception``: unlike `reason`, it quotes nothing.
     """
 
     action: Action
@@ -91,11 +85,7 @@ def split_actions(actions: Iterable[Action]) -> Iterator[list[Action]]:
 def read_outcomes(
     actions: Iterable[Action], items: Iterable[Mapping[str, Any]]
 ) -> Iterator[Outcome]:
-    """Yield the outcome of each action, as the item that is about it tells, if there is one.
-
-    Raises:
-        ShapeError: If an item is about another action.
-    """
+    """Yield the outcome of each action; raise ShapeError if an item is about another one."""
     pending = deque(actions)
     for item in items:
         while pending and pending[0].id != item.get("_id"):

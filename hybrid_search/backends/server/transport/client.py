@@ -25,11 +25,7 @@ from hybrid_search.errors import UsageError
 from hybrid_search.observability.traffic import note_answer
 
 JSON, LINES, CBOR = "application/json", "application/x-ndjson", "application/cbor"
-"""The formats of requests and answers.
-
-500 passages with their token codes arrive in CBOR (RFC 8949) a fifth sooner than in JSON, whose
-strings have to be searched for quotes on both sides.
-"""
+"""Formats; 500 passages with codes arrive in CBOR (RFC 8949) a fifth sooner than in JSON."""
 
 POOL = 32
 """Sockets that are kept open. More threads than that open one briefly."""
@@ -40,41 +36,27 @@ READ_BYTES = 256 * 1024
 _log = logging.getLogger(__name__)
 
 _NOT_CBOR = (cbor2.CBORDecodeError, ArithmeticError, LookupError, MemoryError, TypeError)
-"""What its library raises: tagged values are made by the classes of their types, which refuse them
-in many ways.
-"""
+"""What its library raises: tagged values are made by classes that refuse them in many ways."""
 
 
 class Client:
-    """Sends single requests to one server, each once. Safe to use from several threads.
-
-    Nothing is sent before the first request.
-
-    Raises:
-        UsageError: If the CA bundle is not a file of certificates.
-    """
+    """Sends single requests to one server, each once. Safe to use from several threads."""
 
     def __init__(self, address: Address, access: Access) -> None:
-        login = access.authorization()
         if not access.verify:
             # one for each request; `connection.warn` has logged it once
             disable_warnings(InsecureRequestWarning)
-        host = {
-            "host": address.host,
-            "port": address.port,
-            "use_ssl": address.is_secure,
-            "url_prefix": address.prefix,
-        }
-        login_headers = {"authorization": login.reveal()} if login else {}
+        login = access.authorization()
         ssl_context = _create_ssl_context(access) if address.is_secure else None
         self._transport = Transport(
-            [host],
+            [{"host": address.host, "port": address.port, "use_ssl": address.is_secure}],
             connection_class=_Node,
-            headers=login_headers,
+            url_prefix=address.prefix,
+            headers={"authorization": login.reveal()} if login else {},
             seconds=access.timeout,
             most_bytes=int(access.answer_megabytes * MEGABYTE),
-            sign=sigv4.create_signer(access),
             ssl_context=ssl_context,
+            sign=sigv4.create_signer(access),
             max_retries=0,
             retry_on_status=(),
             serializers={CBOR: _Cbor()},
@@ -83,9 +65,7 @@ class Client:
     def send(
         self, method: str, target: str, body: bytes | None, content_type: str, accept: str
     ) -> Any:
-        """Return the decoded answer; True or False for HEAD.
-
-        `content_type` is that of `body`, `accept` that of the answer.
+        """Return the decoded answer in the format `accept`; True or False for HEAD.
 
         Raises:
             RequestError: If the request failed.
@@ -188,12 +168,7 @@ class _Node(Connection):
         return answer.status, answer.headers, data
 
     def _read(self, answer: Any) -> bytes:
-        """Return the body of an answer, unpacked if it is compressed.
-
-        Raises:
-            RequestError: If it has more bytes than are taken, or says so, or is still coming when
-                the time of a request is over.
-        """
+        """Return the body of an answer, unpacked; raise RequestError if it is too large or late."""
         too_large = f"more than {self._most_bytes / MEGABYTE:g} MB"
         if (answer.length_remaining or 0) > self._most_bytes:
             raise RequestError(UNUSABLE, too_large)
@@ -233,19 +208,12 @@ class _Cbor(Serializer):
 
 
 def encode_json(body: Any) -> bytes:
-    """Return compact JSON without NaN, which no server accepts; empty for None."""
-    return (
-        b""
-        if body is None
-        else json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    )
+    """Return compact JSON without NaN, which no server accepts."""
+    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def parse_retry_after(retry_after: str | None) -> float | None:
-    """Return the seconds that a Retry-After header asks to wait, None if it is not valid.
-
-    It holds a number of seconds, or a date.
-    """
+    """Return the seconds that a Retry-After header asks to wait, None if it is not valid."""
     try:
         return float(Retry().parse_retry_after(retry_after)) if retry_after else None
     except (InvalidHeader, ValueError, OverflowError):
@@ -288,11 +256,7 @@ def _build_error(error: Exception, timeout: float) -> RequestError:
 
 
 def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield `error` and what caused it, outermost first.
-
-    The libraries wrap an exception as a cause, or among the arguments. An exception that was merely
-    being handled when they were called has nothing to do with it.
-    """
+    """Yield `error` and what caused it: libraries wrap that, or have it among the arguments."""
     while error is not None:
         yield error
         inner = [argument for argument in error.args if isinstance(argument, BaseException)]

@@ -21,13 +21,7 @@ from hybrid_search.backends.server.transport.bulk import (
     read_outcomes,
     split_actions,
 )
-from hybrid_search.backends.server.transport.client import (
-    CBOR,
-    JSON,
-    LINES,
-    Client,
-    encode_json,
-)
+from hybrid_search.backends.server.transport.client import CBOR, JSON, LINES, Client, encode_json
 from hybrid_search.backends.server.transport.errors import (
     UNUSABLE,
     RequestError,
@@ -51,9 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 def connect(address: Address, access: Access) -> Server:
-    """Return a connection to the server at `address`.
-
-    Nothing is sent before the first request, not even to ask for the engine.
+    """Return a connection to the server at `address`; nothing is sent before the first request.
 
     Raises:
         UsageError: If requests would be signed for AWS, and the engine takes no such signatures.
@@ -71,10 +63,7 @@ def connect(address: Address, access: Access) -> Server:
 
 
 class Server:
-    """A connection to one cluster. Safe to use from several threads.
-
-    It is asked for its engine if the address does not name that.
-    """
+    """A connection to one cluster. Safe to use from several threads."""
 
     def __init__(self, address: Address, access: Access) -> None:
         self._client = Client(address, access)
@@ -92,10 +81,8 @@ class Server:
     def wait(self, seconds: float) -> Self:
         """Return the same server as a writer needs it: busy or lost, it is waited for.
 
-        It waits so many seconds each time; with 0 it tries as often as for a single request: six
-        times within a minute. An error that is not transient (a refused login, a request that the
-        server will not do) is raised at once. While a request waits, the stages of the ingest wait
-        with it, so no document is refused because the server was down.
+        It waits so many seconds each time; with 0 it tries as often as for a single request. While
+        it waits, the stages of the ingest do too, so no document is refused as the server was down.
         """
         policy = replace(retry.REQUEST, outage=retry.OutageLog(str(self)))
         return self.with_policy(replace(policy, tries=None, total=seconds) if seconds else policy)
@@ -107,7 +94,7 @@ class Server:
 
     @property
     def version(self) -> Version:
-        """Return the version of the server, which is requested once.
+        """The version of the server, asked once.
 
         Raises:
             ServerError: If it is too old, or another engine than the URL names.
@@ -135,23 +122,16 @@ class Server:
 
         If the server is busy or unreachable the request is sent again, with growing pauses.
 
-        Args:
-            method: The method.
-            path: The path, without parameters.
-            params: The query part of the URL.
-            body: The body, sent as JSON.
-            lines: Sent as newline-delimited JSON, instead of a body.
-            binary: Asks for the answer in CBOR, which is shorter and faster to read if it is large.
-            read: Returns what is used of an answer; raises ShapeError or ServerError if it is not
-                usable. By default an answer must be a JSON object or list.
+        The `body` is sent as JSON, or `lines` of it instead. A `binary` answer comes in CBOR, which
+        is faster to read if it is large. `read` raises ShapeError or ServerError if an answer is
+        not usable; by default that must be a JSON object or list.
 
-        Raises ServerError if it failed, with the HTTP status, and AccessError if the server answers
-        with 401 or 403.
+        Raises ServerError if it failed, with the HTTP status, and AccessError for 401 and 403.
         """
         if self._address.engine is None and path != "/":  # a server is asked who it is by "/"
             self._identify()
         target = path + _build_query_string(params or {})
-        content, content_type = encode_json(body), JSON
+        content, content_type = None if body is None else encode_json(body), JSON
         if lines is not None:
             content = b"".join(encode_json(line) + b"\n" for line in lines)
             content_type = LINES
@@ -160,8 +140,7 @@ class Server:
 
         def send_once() -> Any:
             try:
-                answer = self._client.send(method, target, content or None, content_type, accept)
-                return read_answer(answer)
+                return read_answer(self._client.send(method, target, content, content_type, accept))
             except RequestError as failure:
                 raise self._translate(failure, f"{method} {path}") from failure
             except (ShapeError, RecursionError) as error:
@@ -170,14 +149,7 @@ class Server:
         return retry.attempt(send_once, self._policy)
 
     def bulk(self, actions: Iterable[Action]) -> Iterator[Outcome]:
-        """Yield the outcome of each action, which is sent once.
-
-        Each request is bounded in count and bytes. A transient failure is never raised: it is an
-        outcome with one of `TRANSIENT_STATUSES`.
-
-        Raises AccessError if the login is refused, because then nothing that follows would be
-        accepted.
-        """
+        """Yield the outcome of each action, sent once; a refused login raises AccessError."""
         for chunk in split_actions(actions):
             yield from self._send_chunk(chunk)
 
@@ -200,12 +172,10 @@ class Server:
     def send_all(self, actions: Iterable[Action]) -> Iterator[Outcome]:
         """Yield the final outcome of each action, in the order in which they become known.
 
-        Only actions that failed with a transient error are sent again. One that was accepted
-        although its answer was lost does no harm by being sent twice.
+        Actions that failed with a transient error are sent again, which does no harm.
 
         Raises:
-            ServerError: If the server accepted nothing in all that time. Actions without an outcome
-                are missing; the same command sends them again.
+            ServerError: If the server accepted nothing in all that time.
         """
         attempts = retry.Attempts(self._policy)
         while True:

@@ -1,7 +1,4 @@
-"""Translates the failures of requests into errors for users.
-
-A message says who refused what, why, and the remedy.
-"""
+"""Translates failures of requests into errors that say who refused what, why, and the remedy."""
 
 from __future__ import annotations
 
@@ -14,9 +11,7 @@ from hybrid_search.credentials import Access
 from hybrid_search.errors import AccessError, ServerError
 
 MAX_REASON_LENGTH = 400
-"""The most characters of a server's own words in a message: servers quote whole queries and
-documents.
-"""
+"""The most characters of a server's own words in a message: servers quote whole documents."""
 
 MOST_CAUSES = 5
 """The most causes of an error in a message, each that of the one before."""
@@ -43,8 +38,7 @@ LOGIN = {
 class RequestError(Exception):
     """The failure of one try.
 
-    `status` is 0 if there was no answer that could be read; `data` is the body of the answer, or
-    the reason why there is none. The certificate of the server may not be trusted.
+    `status` is 0 if no answer could be read, and `data` is its body, or why there is none.
     """
 
     def __init__(
@@ -135,10 +129,7 @@ def reason(data: Any) -> str:
 
 
 def _iterate_reasons(data: Any) -> Iterator[str]:
-    """Yield type and reason of an error, then those of its root causes and causes.
-
-    If the answer is not JSON, yield its text.
-    """
+    """Yield type and reason of an error and of its causes, or the text of what is no JSON."""
     if not isinstance(data, Mapping):
         yield " ".join(re.sub(r"<[^>]*>", " ", str(data or "")).split())
         return

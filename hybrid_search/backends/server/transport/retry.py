@@ -1,7 +1,4 @@
-"""The retry loop: send a request again after a transient failure, within the limits of a policy.
-
-Pauses grow exponentially with full jitter, so that many clients do not come back at once.
-"""
+"""The retry loop: a request is sent again after a transient failure, as a policy allows."""
 
 from __future__ import annotations
 
@@ -21,10 +18,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 TRANSIENT_STATUSES = (0, 408, 429, 502, 503, 504)
-"""Statuses of transient failures.
-
-The connection was lost (0), or the server is busy, starting, or behind a gateway that lost it.
-"""
+"""The connection was lost (0), or the server is busy, starting, or lost behind its gateway."""
 
 QUIET_SECONDS = 3.0
 """Seconds of waiting that are not logged: a server that is busy for a moment is no news."""
@@ -63,7 +57,7 @@ class OutageLog:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and for how long a request is tried.
+    """How often a request is tried, and for how long.
 
     `tries` limits the tries (None: only the time is limited), `total` the seconds in which the
     server accepts nothing. `first` and `longest` are the upper limits, in seconds, of the first
@@ -77,10 +71,8 @@ class RetryPolicy:
     outage: OutageLog | None = None
 
     def draw_pause(self, number: int) -> float:
-        """Return the seconds before a further try, whose `number` counts from 0.
-
-        They are drawn from 0 to ``first * 2**number``, but at most to `longest`.
-        """
+        """Return the seconds before a further try, whose `number` counts from 0."""
+        # at random, so that many clients do not come back at once
         limit = min(self.longest, self.first * 2.0 ** min(number, 60))
         return random.uniform(0, limit)  # noqa: S311 # jitter, no secret
 
@@ -116,11 +108,8 @@ class Attempts:
         return True
 
     def _log_wait(self, error: ServerError) -> None:
-        """Log why a request is sent again: the first time as a warning.
-
-        A connection that fails at once is no warning. If nothing listens there, the final error
-        says so a few seconds later, and two errors would look like two faults.
-        """
+        """Log why a request is sent again: the first time as a warning."""
+        # if nothing listens there, the final error says so soon, and two would look like two faults
         is_quick = not error.status and self._spent < SLOW_TRY
         level = logging.WARNING if self._tries == 1 and not is_quick else logging.INFO
         _log.log(level, "%s; trying again", error)
@@ -159,10 +148,7 @@ def _is_transient(error: ServerError) -> bool:
 
 
 def attempt(operation: Callable[[], T], policy: RetryPolicy) -> T:
-    """Return the result of `operation`, tried again while it fails with a transient error.
-
-    Raises ServerError if the error is not transient, or the limits of the policy are reached.
-    """
+    """Return the result of `operation`, tried again while it fails with a transient error."""
     attempts = Attempts(policy)
     while True:
         try:

@@ -1,8 +1,4 @@
-"""The shape of an answer: its parts and their types, checked where it arrives.
-
-Behind a URL there may be a proxy, another service or a broken server, whose answers are valid JSON
-too. Code that reads a checked answer needs no further checks.
-"""
+"""The shape of an answer, checked where it arrives: behind a URL there may be another service."""
 
 from __future__ import annotations
 
@@ -31,10 +27,7 @@ class ShapeError(ValueError):
 
 
 class Shape(Generic[T]):
-    """The shape of the answers to one kind of request.
-
-    Its `kind` is a type whose parts are types too: one of `make_object`, a list, a dict.
-    """
+    """The shape of the answers to one kind of request: a type, of `make_object`, lists, dicts."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind

@@ -19,10 +19,7 @@ SECRET_LOGGERS = ("auth", "credentials", "endpoint", "parsers", "utils")
 
 
 class Signer:
-    """Signs requests for one region and service.
-
-    Credentials are looked up at the first request: that may ask the machine's metadata service.
-    """
+    """Signs requests; credentials are looked up at the first: that may ask a metadata service."""
 
     def __init__(self, region: str, service: str) -> None:
         self._region = region
