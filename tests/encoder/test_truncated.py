@@ -51,7 +51,7 @@ def test_an_index_is_of_the_size_that_was_chosen_and_whoever_asks_need_not_know(
     model: Path, tmp_path: Path, dimension: int | None, size: int
 ) -> None:
     with open_client(model, tmp_path, dimension) as client:
-        client.ingest(DOCUMENTS, codes=8)  # whose cosines are off by less than .002
+        client.ingest(DOCUMENTS, codes=8)
         assert client.describe().spec.dimension == size
     with open_client(model, tmp_path) as reader:
         hit = reader.query("a refund", size=1, spans=1, spans_by="cosine").hits[0]
@@ -62,8 +62,10 @@ def test_an_index_is_of_the_size_that_was_chosen_and_whoever_asks_need_not_know(
         start, end = hit.spans[0].start, hit.spans[0].end
         inside = (encoding.offsets[:, 0] >= start) & (encoding.offsets[:, 1] <= end)
         assert hit.id == "a"
+        # a norm is off by up to half of a 250th of the lengths' sum, .0025 where it is .8 of that;
+        # the rounding of 8 bits adds less than .001
         assert hit.cosine == pytest.approx(
-            cosine(encoding.vectors[inside].mean(axis=0), query_vector, size), abs=0.002
+            cosine(encoding.vectors[inside].mean(axis=0), query_vector, size), abs=0.0035
         )
 
 
