@@ -225,15 +225,15 @@ def find_phrases(
 
     Raises UsageError for a phrase without a word.
     """
-    tree, found = WordTree(phrases), set[str]()
+    tree, found_keys = WordTree(phrases), set[str]()
     for passage, content in passages:
         for turn in read_turns(parse_layout(content)):
             for name, place in _find_places(tree, passage, content, turn):
-                found.add(make_key(name))
+                found_keys.add(make_key(name))
                 yield name, pool_words(passage, place.start, place.end), place
     for phrase in phrases:
-        if make_key(phrase) not in found:
-            found.add(make_key(phrase))
+        if make_key(phrase) not in found_keys:
+            found_keys.add(make_key(phrase))
             yield phrase, query_vectors(encoder, [phrase])[0], None
 
 

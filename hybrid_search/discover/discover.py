@@ -169,16 +169,16 @@ def discover(
     The errors are those of `Client.discover`, which has the options.
     """
     values = complete(DiscoverOptions, options, "Client.discover")
-    store, known, damaged = scan_clauses(
+    store, known_topics, damaged = scan_clauses(
         backend, encoder, load_calibration, index, topics, options, capacity
     )
     documents = store.count_sampled(store.documents)
     if not documents:
         _log.warning("%s", describe_empty_index(index))
     grouping = group_phrases(store.fold(), values["distance"], values["seed"], sample)
-    numbers = rank_groups(grouping, known)[: values["groups"]]
+    numbers = rank_groups(grouping, known_topics)[: values["groups"]]
     return Discovery(
-        tuple(_describe(grouping, known, numbers)),
+        tuple(_describe(grouping, known_topics, numbers)),
         documents=documents,
         sampled=store.sampled,
         clauses=len(store),
@@ -210,10 +210,10 @@ def scan_clauses(
     encoder = match_encoder_to_index(encoder, index, spec)
     prior = require_prior(span_prior(encoder), spec.model)
     conditions = compile_where(values["where"], fields)
-    known = None
+    known_topics = None
     if topics:
         maps = choose_maps(topics, spec, load_calibration, has_prior=True)
-        known = build_matrix(encoder, topics, maps.find)
+        known_topics = build_matrix(encoder, topics, maps.find)
     reader = SpanReader(backend, index, frozenset(values["speakers"]), conditions)
     store, is_formula, damaged = ClauseStore(values["seed"], capacity), encode_formulas(encoder), 0
     choose = partial(
@@ -222,7 +222,7 @@ def scan_clauses(
     passages = filter(store.takes_passage, backend.scan_codes(index))
     for block, spans in score_blocks(read_blocks(passages), choose):
         damaged += spans.damaged
-        covers = find_covered(known, spans) if known else None
+        covers = find_covered(known_topics, spans) if known_topics else None
         are_formulas = is_formula(spans.vectors)
         for row, place in reader.read(block.passages, spans):
             if covers and covers(row, place.speaker):
@@ -231,7 +231,7 @@ def scan_clauses(
                 store.small_talk[place.id] += 1
             else:
                 store.add(place, spans.vectors[row])
-    return store, known, damaged + len(reader.damaged)
+    return store, known_topics, damaged + len(reader.damaged)
 
 
 def rank_groups(grouping: Grouping, topics: TopicMatrix | None) -> list[int]:

@@ -57,9 +57,8 @@ def find_similar_phrases(
         for row, place in reader.read(block.passages, spans):
             if place.cosine <= dropped_cosine:
                 continue
-            vector = spans.vectors[row]
-            wording = wordings.setdefault(normalize(place.text), _Wording(place, vector))
-            wording.add(place, vector)
+            key, span_vector = normalize(place.text), spans.vectors[row]
+            wordings.setdefault(key, _Wording(place, span_vector)).add(place, span_vector)
             if len(wordings) > MOST_WORDINGS:  # the half with the smaller cosines is dropped
                 cosines = {key: item.example.cosine for key, item in wordings.items()}
                 dropped_cosine = float(np.median(list(cosines.values())))

@@ -148,7 +148,7 @@ def join_stored(stored: Sequence[bytes], dimension: int) -> JoinedCodes | None:
     return _check(joined, words.tolist(), spans.tolist())
 
 
-NO_WORDS = np.zeros((0, 2), np.int32)
+_NO_PLACES = np.zeros((0, 2), np.int32)
 
 
 def from_rows(
@@ -156,7 +156,7 @@ def from_rows(
     bits: int,
     rows: Rows,
     norms: Bytes,
-    words: Ints = NO_WORDS,
+    words: Ints = _NO_PLACES,
     *,
     has_boundaries: bool = False,
 ) -> WordCodes:

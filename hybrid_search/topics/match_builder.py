@@ -100,8 +100,8 @@ class MatchBuilder:
         mentions, unlikely = choose_mentions(done, self.matrix)
         probabilities = self.matrix.probabilities(unlikely.topics, unlikely.scores)
         sample = self._sample_conditional(unlikely, probabilities)
-        chosen = Candidates.concatenate([mentions, sample])
-        built = self._build_matches(chosen)
+        spans = Candidates.concatenate([mentions, sample])
+        built = self._build_matches(spans)
         counts = self._count_unlikely(unlikely, probabilities, sample, built[len(mentions) :])
         self._kept = {number: self._kept[number] for number in set(self._waiting.passages.tolist())}
         return MinedBlock(
@@ -137,35 +137,35 @@ class MatchBuilder:
         """Return the counts of each topic; `matches` are those of the sample."""
         sampled: list[int] = sample.topics.tolist()
         checked = Counter(sampled)
-        held = Counter(topic for topic, match in zip(sampled, matches, strict=True) if match)
+        met = Counter(topic for topic, match in zip(sampled, matches, strict=True) if match)
         counts: dict[str, UnlikelySpans] = {}
         for number in np.unique(unlikely.topics).tolist():
             by_log_odds = count_log_odds(probabilities[unlikely.topics == number])
             name = self.matrix.topics[number].name
-            counts[name] = UnlikelySpans(by_log_odds, checked[number], held[number])
+            counts[name] = UnlikelySpans(by_log_odds, checked[number], met[number])
         return counts
 
-    def _build_matches(self, chosen: Candidates) -> list[Match | None]:
-        """Return the match of each chosen span, or None.
+    def _build_matches(self, spans: Candidates) -> list[Match | None]:
+        """Return the match of each span, or None.
 
         None if a condition of its topic does not hold, or if its passage is damaged or was deleted
         since.
         """
-        numbers: list[int] = chosen.passages.tolist()
-        wanted = [self._kept[number] for number in dict.fromkeys(numbers)]
-        contents = fetch_sound(self.backend, self.index, wanted, self._damaged)
+        numbers: list[int] = spans.passages.tolist()
+        passages = [self._kept[number] for number in dict.fromkeys(numbers)]
+        contents = fetch_sound(self.backend, self.index, passages, self._damaged)
         metadata = {
             passage.key: parse_metadata(self.index, passage.document_id, contents[passage.key])
-            for passage in wanted
+            for passage in passages
             if passage.key in contents
         }
         columns = (
-            chosen.topics,
-            chosen.phrases,
-            self.matrix.probabilities(chosen.topics, chosen.scores),
-            chosen.starts,
-            chosen.ends,
-            chosen.cosines,
+            spans.topics,
+            spans.phrases,
+            self.matrix.probabilities(spans.topics, spans.scores),
+            spans.starts,
+            spans.ends,
+            spans.cosines,
         )
         rows = zip(numbers, *(column.tolist() for column in columns), strict=True)
         matches: list[Match | None] = []
