@@ -42,7 +42,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--fewer", type=int, default=2_000, help="calls for the other measurements")
     parser.add_argument(
         "--only",
-        choices=("agreement", "latency", "larger", *MEASUREMENTS),
+        choices=("agreement", "languages", "latency", "larger", *MEASUREMENTS),
         help="only this measurement; larger takes an hour, and is not among all",
     )
     parser.add_argument(
@@ -66,6 +66,9 @@ def _measure(client: Client, options: argparse.Namespace, phrase_texts: Sequence
     if options.only in (None, "agreement"):
         measured = agreement.measure(backend, options.data, options.fewer, INDEX)
         _write(backend, f"agreement_{name}", measured)
+    if options.only in (None, "languages"):
+        measured = agreement.measure_languages(backend, options.data, INDEX)
+        _write(backend, f"languages_{name}", measured, "stsb_multi")
     if options.only in (None, "latency"):
         for dimension in options.dimensions:
             calls = corpus(options.data, options.calls, dimension)
@@ -86,9 +89,11 @@ def _measure(client: Client, options: argparse.Namespace, phrase_texts: Sequence
         _write(backend, f"{measurement}_{name}", measured)
 
 
-def _write(backend: ServerBackend, name: str, measured: Mapping[str, Any]) -> None:
+def _write(
+    backend: ServerBackend, name: str, measured: Mapping[str, Any], data: str = TASK
+) -> None:
     version = ".".join(map(str, backend.server.version))
-    results.write(f"{name}-{TASK}", {"version": version, **measured}, results.SERVERS)
+    results.write(f"{name}-{data}", {"version": version, **measured}, results.SERVERS)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.phrases import phrases
-from benchmarks.quality.tasks import TASKS
+from benchmarks.quality.tasks import TASKS, rows, spread_evenly
 from benchmarks.servers.entries import TASK, Corpus
 from benchmarks.servers.latency import fill
 from hybrid_search.backends.base import Backend
@@ -27,7 +27,8 @@ from hybrid_search.encoder.passage_codes import encode_passages
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.sources import files
 from hybrid_search.text import passages
-from hybrid_search.text.types import Encoding, Entry
+from hybrid_search.text.languages import FIELD as LANGUAGE
+from hybrid_search.text.types import Document, Encoding, Entry, Turn
 from hybrid_search.text.words import words
 
 DIMENSION = 8
@@ -37,6 +38,11 @@ CLOSE = 0.02
 
 TURNS = 84
 """Customers' own words that are searched for, besides the phrases of the other measurements."""
+
+WRITTEN_LANGUAGES = ("de", "es", "fr")
+TOPICS = Path(__file__).parents[2] / "export/data/written/other_languages.jsonl"
+QUERIES = 100
+"""Texts that are searched for in each language: phrasings of topics and as many sentences."""
 
 Scores = dict[tuple[str, int], float]
 
@@ -56,10 +62,37 @@ def measure(backend: ServerBackend, data: Path, calls: int, index: str) -> dict[
     """Return how far the answers of the server and of an embedded index agree at alpha 0."""
     path = str(data / TASKS[TASK].documents)
     documents = [document_parser.parse(line.data)[0] for line in files.read([path])]
-    encoder = EqualEncoder()
-    corpus = Corpus(list(_entries(documents[:calls], encoder)), encoder)
     turns = [document.turns[0].text for document in documents[calls :: len(documents) // TURNS]]
-    texts = [*phrases(data), *turns]
+    return _compare_stores(backend, documents[:calls], [*phrases(data), *turns], index)
+
+
+def measure_languages(backend: ServerBackend, data: Path, index: str) -> dict[str, Any]:
+    """Return the same for sentences and turns in each of `WRITTEN_LANGUAGES`."""
+    sentences = list(rows(data / "stsb_multi/sentences.jsonl.gz"))
+    topics = list(rows(TOPICS))
+    measured = {}
+    for language in WRITTEN_LANGUAGES:
+        own = [topic for topic in topics if topic["language"] == language]
+        texts = [row[language] for row in sentences if row["split"] == "train"]
+        texts += [turn["text"] for topic in own for turn in topic["says"] + topic["near"]]
+        metadata = {LANGUAGE: language}
+        documents = [
+            Document(str(number), text, (Turn(text),), metadata)
+            for number, text in enumerate(texts)
+        ]
+        names = [phrase for topic in own for phrase in topic["phrases"].values()]
+        others = [row[language] for row in sentences if row["split"] == "dev"]
+        asked = [*spread_evenly(names, QUERIES // 2), *spread_evenly(others, QUERIES // 2)]
+        measured[language] = _compare_stores(backend, documents, asked, index)
+    return measured
+
+
+def _compare_stores(
+    backend: ServerBackend, documents: Sequence[Document], texts: Sequence[str], index: str
+) -> dict[str, Any]:
+    """Return how far the answers to some texts agree in two indexes of the same documents."""
+    encoder = EqualEncoder()
+    corpus = Corpus(list(_entries(documents, encoder)), encoder)
     with TemporaryDirectory() as folder:
         embedded = EmbeddedBackend(Path(folder))
         for store in (embedded, backend):
@@ -75,7 +108,7 @@ def measure(backend: ServerBackend, data: Path, calls: int, index: str) -> dict[
     }
 
 
-def _entries(documents: Sequence[Any], encoder: EqualEncoder) -> Iterator[Entry]:
+def _entries(documents: Sequence[Document], encoder: EqualEncoder) -> Iterator[Entry]:
     for document in documents:
         pieces = list(passages.split(document))
         codes = encode_passages(encoder, document, pieces)

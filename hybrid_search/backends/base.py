@@ -216,7 +216,7 @@ class Backend(Protocol):
         return {
             key: ranges
             for key, content in contents.items()
-            if (ranges := find_matches(content.text, request.phrase))
+            if (ranges := find_matches(content.text, request.phrase, content.language))
         }
 
     def count_facets(

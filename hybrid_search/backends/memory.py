@@ -44,6 +44,8 @@ from hybrid_search.backends.window import choose_window
 from hybrid_search.errors import IndexMissingError, InputError, UsageError
 from hybrid_search.text.best_passages import best_passages
 from hybrid_search.text.filters import Scalar, leaves, matches_condition, new_fields
+from hybrid_search.text.languages import FIELD as LANGUAGE
+from hybrid_search.text.languages import find_language, list_languages
 from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.stems import count_stems, count_text_stems
 from hybrid_search.text.types import Entry, Metadata, WordCodes
@@ -74,6 +76,11 @@ class _Index:
             for name, passages in self.documents.items()
             for number, passage in enumerate(passages)
         }
+
+    def list_languages(self) -> list[str]:
+        """Return the languages of the documents, by which the words of phrases are cut."""
+        documents = (passages[0].entry.document for passages in self.documents.values())
+        return list_languages(document.metadata.get(LANGUAGE) for document in documents)
 
     def allowed_passages(self, request: Request) -> dict[_Key, _Passage]:
         """Return the passages that the conditions and speakers of a request leave."""
@@ -119,7 +126,8 @@ class MemoryWriter(Writer):
                 return Refusal(entry.document, str(error), error.detail)
             self._pending = []
         if self._pending is not None:
-            self._pending.append(_Passage(entry, count_text_stems(entry.text)))
+            terms = count_text_stems(entry.text, find_language(entry.document.metadata))
+            self._pending.append(_Passage(entry, terms))
             if entry.is_last:
                 self._index.documents[entry.document.id] = self._pending
         return None
@@ -312,7 +320,7 @@ def _score_words(memory_index: _Index, request: Request) -> dict[_Key, float]:
     passages = memory_index.passages()
     average = sum(passage.terms.total() for passage in passages.values()) / max(len(passages), 1)
     scores: defaultdict[_Key, float] = defaultdict(float)
-    for term in count_stems(request.phrase).elements():
+    for term in count_stems(request.phrase, memory_index.list_languages()).elements():
         matching_keys = [key for key, passage in passages.items() if term in passage.terms]
         count = len(matching_keys)
         idf = math.log(1 + (len(passages) - count + 0.5) / (count + 0.5))

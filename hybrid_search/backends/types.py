@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,11 +16,12 @@ from hybrid_search.text import word_codes
 from hybrid_search.text.best_passages import SpanFilter
 from hybrid_search.text.codebook import PLAIN_NAME
 from hybrid_search.text.filters import Condition
+from hybrid_search.text.languages import find_language
 from hybrid_search.text.residual_codes import DEFAULT_BITS
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, Floats, WordCodes
 
-SCHEMA = 4
+SCHEMA = 5
 """Version of the stored format; an index of another one is refused."""
 
 Key = Any
@@ -249,6 +251,11 @@ class PassageContent:
     layout: str
     metadata: str
     fault: Fault | None = None
+
+    @property
+    def language(self) -> str:
+        """The code of the language by which its words are cut."""
+        return find_language(json.loads(self.metadata))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typer.core import TyperArgument, TyperCommand
 
 PANELS: Mapping[str, str] = {
     "Source": "from_index from_url retry follow checkpoint encoding split_speakers "
-    "strip_html strip_quotes rejects",
+    "language strip_html strip_quotes rejects",
     "Asking": "",
     "Groups": "",
     "Showing": "output_format dry_run",

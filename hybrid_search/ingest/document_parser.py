@@ -27,7 +27,9 @@ from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError, put_plainly, show_value
 from hybrid_search.ingest import column_names
 from hybrid_search.ingest.cleaning import NOTHING, Cleaning
+from hybrid_search.ingest.document_language import name_language
 from hybrid_search.text.filters import leaves
+from hybrid_search.text.languages import FIELD
 from hybrid_search.text.types import Document, Turn, WordTime
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
@@ -124,8 +126,12 @@ class _Document(BaseModel):
     turns: list[_Turn] | None = None
 
 
-def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
+def parse(
+    data: bytes, cleaning: Cleaning = NOTHING, language: str | None = None
+) -> tuple[Document, str]:
     """Return the cleaned document of a line, and its canonical form (for its hash).
+
+    `language` is a setting of `document_language.name_language`.
 
     Raises:
         InputError: If the line is not a valid document; the message says why.
@@ -149,7 +155,10 @@ def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
         pass
     if "Infinity" in canonical:  # in a turn: metadata was looked at
         _check_numbers(raw)
-    return document, canonical
+    named = name_language(document, language)
+    if named is not document:
+        canonical = _canonical_json({**raw, FIELD: named.metadata[FIELD]})
+    return named, canonical
 
 
 def _describe_mistake(error: ValidationError, raw: dict[str, Any]) -> tuple[str, str]:

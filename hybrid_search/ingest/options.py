@@ -56,6 +56,14 @@ class WriteOptions(TypedDict, total=False):
             "Bits in which a number of a stored vector is kept: 2, 3, 4 or 8. Default: the index's."
         ),
     ]
+    language: Annotated[
+        str | None,
+        Parameter(
+            "The language of documents that do not say theirs: a code such as de, or detect. "
+            "Default: their words are cut as English ones are.",
+            value="CODE",
+        ),
+    ]
     strip_html: Annotated[bool, Parameter("Take the tags of HTML out of texts.", default=False)]
     strip_quotes: Annotated[
         bool, Parameter("Take quoted mails and signatures out of texts.", default=False)
@@ -97,6 +105,8 @@ class IngestOptions:
     shard: Shard = ALL_DOCUMENTS
     cleaning: Cleaning = NOTHING
     """The parts to remove from texts."""
+    language: str | None = None
+    """The language of documents that do not say theirs, or ``detect``."""
     executor: str = LOCAL
     """Where texts are encoded: local or ray."""
     workers: int | None = None
@@ -105,10 +115,13 @@ class IngestOptions:
     @classmethod
     def build(cls, writing: Mapping[str, Any], **settings: Any) -> Self:
         """Return the settings with `writing`, the values of `WriteOptions`."""
+        from hybrid_search.ingest.document_language import check_language
+
         rejects = Path(writing["rejects"]) if writing["rejects"] else None
+        language = check_language(writing["language"])
         cleaning = Cleaning(html=writing["strip_html"], quotes=writing["strip_quotes"])
         place = {name: writing[name] for name in ("index", "policy", "codes")}
-        return cls(rejects=rejects, cleaning=cleaning, **place, **settings)
+        return cls(rejects=rejects, cleaning=cleaning, language=language, **place, **settings)
 
     def reporting_to(self, report: Report) -> Self:
         """Return these settings with one more report."""

@@ -19,6 +19,7 @@ from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import ParsedDocument, PreparedPassage, SourceLine
 from hybrid_search.text import passages
 from hybrid_search.text.filters import matches_where
+from hybrid_search.text.languages import FIELD as LANGUAGE
 
 _log = logging.getLogger(__name__)
 
@@ -83,10 +84,13 @@ class Preparation:
     def _parse_document(self, line: SourceLine) -> ParsedDocument | None:
         if line.fault:
             raise InputError(line.fault, line.detail)
-        document, canonical = document_parser.parse(line.data, self.options.cleaning)
+        cleaning, language = self.options.cleaning, self.options.language
+        document, canonical = document_parser.parse(line.data, cleaning, language)
         if not matches_where(self.options.where or {}, document.id, document.metadata):
             self.summary.excluded += 1
             return None
+        if language := document.metadata.get(LANGUAGE):
+            self.summary.languages[str(language)] += 1
         source_hash = document_parser.source_hash(canonical, self.spec)
         place = f"{line.source}:{line.number}"
         earlier = self.seen_ids.add(document.id, place, source_hash)

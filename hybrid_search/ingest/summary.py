@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -60,6 +61,8 @@ class Summary:
     """The rejects file, if anything was refused."""
     reasons: dict[str, Reason] = field(default_factory=dict)
     """The reasons of refusals, in order of first occurrence."""
+    languages: Counter[str] = field(default_factory=Counter)
+    """Documents by the language that they say, or that was given or detected."""
     stopped: bool = False
     """True if the run was asked to stop early."""
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0), repr=False)
@@ -87,6 +90,7 @@ class Summary:
             setattr(self, name, getattr(self, name) + getattr(summary, name))
         self.rejected = summary.rejected or self.rejected
         self.stopped = summary.stopped or self.stopped
+        self.languages.update(dict(summary.languages))
         for reason, refused in list(summary.reasons.items()):  # another thread may add one
             earlier = self.reasons.get(reason, Reason(0, refused.first_place))
             self.reasons[reason] = earlier.plus(refused.count)
@@ -99,6 +103,7 @@ class Summary:
             **{name: getattr(self, name) for name in COUNTS if name != "bytes"},
             "rejected": self.rejected,
             "reasons": {reason: refused.count for reason, refused in self.reasons.items()},
+            "languages": dict(self.languages),
             "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
             "stages": {name: round(seconds, 3) for name, seconds in self.stages.items()},

@@ -1,6 +1,8 @@
-"""Terms as BM25 counts them: without accents, and cut to their stems.
+"""Terms as BM25 counts them: without stop words and accents, reduced to their stems.
 
-The stems are Porter's (1980), as those of the server analyzer ``english``.
+English stems are Porter's (1980), as those of the server analyzer ``english``. Those of the other
+`languages` are Snowball's, and begin with the language and a slash: a word of one language is never
+taken for one of another.
 """
 
 from __future__ import annotations
@@ -8,11 +10,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
 
 import Stemmer
 
+from hybrid_search.text.languages import ENGLISH, LANGUAGES, is_stop_word, remove_elision
 from hybrid_search.text.types import Ints
 from hybrid_search.text.words import words
 
@@ -22,38 +25,56 @@ LONGEST = 64
 _ACCENTS = re.compile("[\u0300-\u036f]")
 """Marks that letters of Europe carry; those of other scripts are letters themselves."""
 
-_stemmer = Stemmer.Stemmer("porter", 0)  # without a cache of its own
-
 
 @lru_cache(maxsize=100_000)
-def find_stem(term: str) -> str:
+def find_stem(term: str, language: str = ENGLISH) -> str:
     """Return the stem of a term, without accents."""
-    if not term.isascii():
-        term = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", term)))
-    return str(_stemmer.stemWord(term)) if 2 < len(term) <= LONGEST else term
+    if language == ENGLISH:
+        term = _remove_accents(term)
+        return str(_stemmer("porter").stemWord(term)) if 2 < len(term) <= LONGEST else term
+    if len(term) <= LONGEST:  # Snowball's rules need the accents
+        term = str(_stemmer(LANGUAGES[language]).stemWord(term))
+    return f"{language}/{_remove_accents(term.translate(_FOLDED))}"
 
 
-def stem_text(text: str, bounds: Ints | None = None) -> str:
+@lru_cache
+def _stemmer(algorithm: str) -> Stemmer.Stemmer:
+    return Stemmer.Stemmer(algorithm, 0)  # without a cache of its own
+
+
+def _remove_accents(term: str) -> str:
+    if term.isascii():
+        return term
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", term)))
+
+
+def stem_text(text: str, bounds: Ints | None = None, language: str = ENGLISH) -> str:
     """Return the stems of a text joined by blanks; `bounds` are start and end of its words."""
-    terms = join_terms(text, words(text) if bounds is None else bounds)
-    return " ".join(map(find_stem, terms.split(" "))) if terms else ""
+    terms = join_terms(text, words(text) if bounds is None else bounds, language)
+    return " ".join(find_stem(term, language) for term in terms.split(" ")) if terms else ""
 
 
-def count_text_stems(text: str) -> Counter[str]:
+def count_text_stems(text: str, language: str = ENGLISH) -> Counter[str]:
     """Count the stems of a text."""
-    return Counter(stem_text(text).split())
+    return Counter(stem_text(text, None, language).split())
 
 
-def count_stems(phrase: str) -> Counter[str]:
-    """Count the stems of a phrase."""
-    return Counter(map(find_stem, query_terms(phrase)))
+def count_stems(phrase: str, languages: Iterable[str] = (ENGLISH,)) -> Counter[str]:
+    """Count the stems of a phrase in each of some languages."""
+    return Counter(
+        find_stem(term, language)
+        for language in languages
+        for term in query_terms(phrase, language)
+    )
 
 
-def find_matches(text: str, phrase: str) -> list[tuple[int, int]]:
+def find_matches(text: str, phrase: str, language: str = ENGLISH) -> list[tuple[int, int]]:
     """Return start and end of the words of `text` that are a term of `phrase`."""
-    stems, bounds = count_stems(phrase), words(text)
-    pairs = zip(bounds.tolist(), _terms(text, bounds), strict=True)
-    return [(start, end) for (start, end), term in pairs if term and find_stem(term) in stems]
+    stems, bounds = count_stems(phrase, [language]), words(text)
+    pairs = zip(bounds.tolist(), _terms(text, bounds, language), strict=True)
+    return [
+        (start, end) for (start, end), term in pairs if term and find_stem(term, language) in stems
+    ]
 
 
 _STOP_WORDS = (
@@ -78,31 +99,49 @@ _FOLDED = str.maketrans(
         "œ": "oe",
         "þ": "th",
         **dict(zip("øłđðħŧı", "olddhti", strict=True)),
+    }
+)
+"""Replacements for letters without a separable accent."""
+
+_TYPED = str.maketrans(
+    {
         **dict.fromkeys("‘’‛＇", "'"),
         **{chr(code): "" for code in (*_INVISIBLE, *_EMOJI_STYLES)},
     }
 )
-"""Replacements for letters without a separable accent, apostrophes and invisible characters."""
+"""Replacements for apostrophes and invisible characters."""
 
 
-def query_terms(phrase: str) -> list[str]:
+def query_terms(phrase: str, language: str = ENGLISH) -> list[str]:
     """Return the terms of a phrase, before stemming; a repeated term is repeated in the list."""
-    return [term for term in _terms(phrase, words(phrase)) if term]
+    return [term for term in _terms(phrase, words(phrase), language) if term]
 
 
-def join_terms(text: str, bounds: Ints) -> str:
+def join_terms(text: str, bounds: Ints, language: str = ENGLISH) -> str:
     """Return the terms of a text joined by blanks; `bounds` are start and end of its words.
 
     No term contains a blank.
     """
-    return " ".join(term for term in _terms(text, bounds) if term)
+    return " ".join(term for term in _terms(text, bounds, language) if term)
 
 
-def _terms(text: str, bounds: Ints) -> Iterator[str]:
+def _terms(text: str, bounds: Ints, language: str) -> Iterator[str]:
     """Yield the term of each word, "" for a stop word."""
+    find_term = _english_term if language == ENGLISH else partial(_foreign_term, language)
     for start, end in bounds.tolist():
         term = text[start:end].strip(OWN_MARKS).lower()
-        if not term.isascii():
-            term = term.translate(_FOLDED)
-        term = term.removesuffix("'s")
-        yield "" if term in STOP_WORDS else term
+        yield find_term(term if term.isascii() else term.translate(_TYPED))
+
+
+def _english_term(term: str) -> str:
+    if not term.isascii():
+        term = term.translate(_FOLDED)
+    term = term.removesuffix("'s")
+    return "" if term in STOP_WORDS else term
+
+
+def _foreign_term(language: str, term: str) -> str:
+    if not term.isascii():
+        term = unicodedata.normalize("NFC", term)  # as the lists of stop words have them
+    term = remove_elision(term, language)
+    return "" if is_stop_word(term, language) else term

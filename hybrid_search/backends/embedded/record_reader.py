@@ -11,6 +11,7 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from hybrid_search.backends.embedded.passage_documents import Numbers
 from hybrid_search.backends.embedded.record import Record
 from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.text.filters import Scalar, widen
+from hybrid_search.text.languages import FIELD as LANGUAGE
+from hybrid_search.text.languages import list_languages
 from hybrid_search.text.stems import count_stems
 
 META = "meta.json"
@@ -76,6 +79,13 @@ class RecordReader:
             kind, _, name = term.partition(":")
             fields[name] = widen(fields.get(name, kind), kind) or kind
         return dict(sorted(fields.items()))
+
+    @cached_property
+    def languages(self) -> list[str]:
+        """The languages of the documents, by which the words of phrases are cut."""
+        prefix, everything = facts.prefix_of(LANGUAGE), tantivy.Query.all_query()
+        found = self.searcher.terms_with_prefix(facts.FIELD, prefix, everything)
+        return list_languages(facts.read_fact(fact, LANGUAGE) for fact, _ in found)
 
     def count_spans(self) -> int:
         """Return how many covering windows all passages have."""
@@ -137,7 +147,7 @@ class RecordReader:
             tantivy.Query.boost_query(
                 tantivy.Query.term_query(schema, record.TERMS, stem, "freq"), float(count)
             )
-            for stem, count in count_stems(phrase).items()
+            for stem, count in count_stems(phrase, self.languages).items()
         )
 
     def score(

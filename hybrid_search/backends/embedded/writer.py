@@ -28,6 +28,7 @@ from hybrid_search.backends.types import Refusal
 from hybrid_search.errors import InputError
 from hybrid_search.text import word_codes
 from hybrid_search.text.filters import new_fields
+from hybrid_search.text.languages import find_language
 from hybrid_search.text.stems import stem_text
 from hybrid_search.text.types import Document, Entry
 
@@ -128,7 +129,8 @@ class EmbeddedWriter(Writer):
         number, self._next = self._next, self._next + 1
         data = word_codes.to_bytes(entry.tokens)
         self._builder.add(number, opened.first, entry.document.id, data)
-        terms = stem_text(entry.text, entry.tokens.words)
+        language = find_language(entry.document.metadata)
+        terms = stem_text(entry.text, entry.tokens.words, language)
         made = record.make_record(entry, number, opened.first)
         opened.records.append(record.to_document(made, terms))
 

@@ -112,11 +112,13 @@ class NextVersion(IndexVersion):
                     f"the word codes of passage {hit['_id']!r} are damaged or missing: "
                     f"hybrid-search verify --index {self.new.alias} --repair"
                 )
+            metadata, text = source.get("metadata", {}), source["text"]
             source |= {
                 "source_hash": rehash(source["source_hash"], spec),
-                **passage_codec.describe_metadata(source.get("metadata", {}), source["layout"]),
+                **passage_codec.name_texts(metadata, text),
+                **passage_codec.describe_metadata(metadata, source["layout"]),
                 **passage_codec.derive_fields(
-                    codes, source["start"], spec.policy, source["text"], self.new.graph
+                    codes, source["start"], spec.policy, text, self.new.graph
                 ),
             }
             yield Action(self.new.name, hit["_id"], passage_codec.to_json(source))

@@ -20,6 +20,8 @@ from hybrid_search.backends.types import Head, IndexInfo, IndexSpec, PassageCont
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import window_policy, word_codes
 from hybrid_search.text.filters import Scalar, find_call_date, read_typed_values
+from hybrid_search.text.languages import ENGLISH, find_language
+from hybrid_search.text.stems import find_matches
 from hybrid_search.text.types import Entry, WordCodes
 
 
@@ -49,12 +51,19 @@ def build_source(
         "start": passage.start,
         "end": passage.end,
         "text": entry.text,
+        **name_texts(entry.document.metadata, entry.text),
         "metadata": entry.document.metadata,
         "layout": layout,
         **describe_metadata(entry.document.metadata, layout),
         "turn_speakers": list(turns),
         **derive_fields(entry.tokens, passage.start, spec.policy, entry.text, graph),
     }
+
+
+def name_texts(metadata: Mapping[str, Any], text: str) -> dict[str, dict[str, str]]:
+    """Return the text of a passage under its language, whose analyzer cuts it; of English none."""
+    language = find_language(metadata)
+    return {} if language == ENGLISH else {"texts": {language: text}}
 
 
 def describe_metadata(metadata: Mapping[str, Any], layout: str) -> dict[str, Any]:
@@ -133,9 +142,18 @@ def build_content(hit: Mapping[str, Any]) -> PassageContent:
     return PassageContent(source["start"], source["text"], source["layout"], metadata)
 
 
-def read_highlights(hit: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """Return start and end of the words marked in a hit's text; IndexStoreError if in another."""
-    marked_text, text = hit["highlight"]["text"][0], hit["_source"]["text"]
+def read_highlights(hit: Mapping[str, Any], phrase: str) -> list[tuple[int, int]]:
+    """Return start and end of the words of a hit's text that the phrase matches.
+
+    Raises:
+        IndexStoreError: If the server marked them in another text than that of the passage.
+    """
+    text, language = hit["_source"]["text"], find_language(hit["_source"].get("metadata", {}))
+    if language != ENGLISH:  # a server marks no words of a field that it does not keep
+        return find_matches(text, phrase, language)
+    if "highlight" not in hit:
+        return []
+    marked_text = hit["highlight"]["text"][0]
     # OpenSearch strips the blanks before a text that it has marked
     start = text.find(marked_text.replace(OPEN, "").replace(CLOSE, ""))
     if start < 0:

@@ -82,16 +82,24 @@ def match_body(
     If `among` is given, only those passages can match. With `documents_before`, only the best
     passage of each other document can. `fields` say what is returned of a hit, by default its key.
     """
-    match = {"match": {"text": {"query": request.phrase}}}
     filters = _request_filters(request, documents_before)
     if among is not None:
         filters.append(_ids_query(among))
     return {
         "size": size,
-        "query": {"bool": {"must": [match], "filter": filters}},
+        "query": {"bool": {"must": [_phrase_query(request.phrase)], "filter": filters}},
         **(BEST_OF_DOCUMENT if documents_before else {}),
         **(fields or KEYS),
     }
+
+
+def _phrase_query(phrase: str) -> dict[str, Any]:
+    """Return the query of the words of a phrase, cut by the analyzer of each passage's language."""
+    has_own_analyzer = {"exists": {"field": "texts"}}
+    by_default = {"match": {"text": {"query": phrase}}}
+    by_language = {"multi_match": {"query": phrase, "fields": ["texts.*"], "type": "most_fields"}}
+    others = {"bool": {"must": [by_default], "must_not": [has_own_analyzer]}}
+    return {"bool": {"should": [others, by_language]}}
 
 
 def knn_body(
@@ -137,7 +145,8 @@ def highlights_body(request: Request, keys: Sequence[str]) -> dict[str, Any]:
     highlight = {
         "fields": {"text": {"number_of_fragments": 0, "pre_tags": [OPEN], "post_tags": [CLOSE]}}
     }
-    return match_body(request, len(keys), among=keys, highlight=highlight, _source=["text"])
+    source = ["text", "metadata"]
+    return match_body(request, len(keys), among=keys, highlight=highlight, _source=source)
 
 
 def facets_body(request: Request, fields: Sequence[str]) -> dict[str, Any]:

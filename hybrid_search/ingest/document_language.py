@@ -1,0 +1,53 @@
+"""The language of documents that do not say theirs: one for all, or detected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from hybrid_search.errors import UsageError
+from hybrid_search.text.languages import FIELD, LANGUAGES, parse_language
+from hybrid_search.text.types import Document
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
+
+DETECT = "detect"
+"""The setting by which the language of each document is detected."""
+
+DETECTED_CHARACTERS = 5000
+"""How much of a document is read to detect its language."""
+
+
+def check_language(setting: str | None) -> str | None:
+    """Return a setting as the code of its language; raise UsageError for an unknown one."""
+    if setting is None or setting == DETECT:
+        return setting
+    if code := parse_language(setting):
+        return code
+    known = ", ".join(f"{code} ({name})" for code, name in LANGUAGES.items())
+    raise UsageError(f"language is {setting!r}: use {DETECT}, or one of {known}")
+
+
+def name_language(document: Document, setting: str | None) -> Document:
+    """Return a document with the language of a setting, unless it says its own."""
+    if setting is None or document.metadata.get(FIELD) is not None:
+        return document
+    code = detect_language(document.text) if setting == DETECT else setting
+    return replace(document, metadata={**document.metadata, FIELD: code})
+
+
+def detect_language(text: str) -> str:
+    """Return the code of the language of `LANGUAGES` that a text is most likely in."""
+    code, _ = _identifier().classify(text[:DETECTED_CHARACTERS])
+    return str(code)
+
+
+@cache
+def _identifier() -> LanguageIdentifier:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+    identifier.set_languages(list(LANGUAGES))
+    return identifier

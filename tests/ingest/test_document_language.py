@@ -1,0 +1,62 @@
+"""``language=``: the language of documents that do not say theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import hybrid_search
+from hybrid_search.client import Client
+from hybrid_search.errors import UsageError
+from hybrid_search.ingest.document_language import detect_language
+
+GERMAN = "Guten Tag, ich habe zwei Rechnungen für dieselbe Bestellung bekommen und bitte um Geld."
+ENGLISH = "Hello, I was sent two bills for one and the same order, and I'd like a refund."
+SPANISH = "Hola, me han cobrado dos veces el mismo pedido y quiero que me devuelvan el dinero."
+
+
+@pytest.fixture
+def client(tiny_encoder: None) -> Client:
+    return hybrid_search.connect("memory:")
+
+
+def read_languages(client: Client) -> dict[str, Any]:
+    return {id_: client.open_document(id_).metadata.get("language") for id_ in ("a", "b")}
+
+
+def test_a_language_is_that_of_the_documents_without_one(client: Client) -> None:
+    documents = [{"id": "a", "text": GERMAN}, {"id": "b", "text": ENGLISH, "language": "en-GB"}]
+    summary = client.ingest(documents, language="German")
+    assert read_languages(client) == {"a": "de", "b": "en-GB"}
+    assert summary.to_dict()["languages"] == {"de": 1, "en-GB": 1}
+
+
+def test_without_one_nothing_is_added(client: Client) -> None:
+    assert not client.ingest([{"id": "a", "text": GERMAN}, {"id": "b", "text": ENGLISH}]).languages
+    assert read_languages(client) == {"a": None, "b": None}
+
+
+def test_each_document_has_the_language_that_is_detected(client: Client) -> None:
+    turns = [{"speaker": "agent", "text": "Sí, dígame."}, {"speaker": "customer", "text": SPANISH}]
+    client.ingest([{"id": "a", "text": GERMAN}, {"id": "b", "turns": turns}], language="detect")
+    assert read_languages(client) == {"a": "de", "b": "es"}
+    hits = client.query("Rechnung", alpha=0).hits
+    assert [hit.id for hit in hits] == ["a"]  # the text has "Rechnungen"
+    assert not client.query("Rechnung", alpha=0, where={"language": "es"}).hits
+
+
+@pytest.mark.parametrize("text", ["", "?!", "1234 5678", "\U0001f600"])
+def test_a_text_without_words_has_some_language(text: str) -> None:
+    assert detect_language(text)
+
+
+def test_another_language_writes_a_document_again(client: Client) -> None:
+    document = {"id": "a", "text": GERMAN}
+    for language, written in (("de", 1), ("de", 0), ("detect", 0), ("en", 1), (None, 1)):
+        assert client.ingest([document], language=language).documents == written
+
+
+def test_an_unknown_language_is_refused(client: Client) -> None:
+    with pytest.raises(UsageError, match=r"language is 'klingon': use detect, or one of da"):
+        client.ingest([{"id": "a", "text": GERMAN}], language="klingon")
