@@ -34,7 +34,7 @@ FILES = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("*/*.jso
 SPAN_FIELDS = {"start", "end", "text", "vector"}
 PASSAGE_FIELDS = {
     *("document_id", "ordinal", "passages", "start", "end"),  # where it is
-    *("text", "metadata", "layout", "span_count"),  # what it is
+    *("text", "texts", "metadata", "layout", "span_count"),  # what it is
     *("speakers", "call_date"),  # what dashboards filter by
     *("dates", "numbers"),  # what texts of the metadata are
     "turn_speakers",
@@ -94,15 +94,17 @@ def test_a_server_has_the_fields_of_a_passage_and_takes_no_other(engine: str) ->
 
 
 def test_the_writer_fills_these_fields_and_no_other() -> None:
-    document = {"id": "a", "text": "where is my refund", "date": "2026-01-01", "n": "7"}
+    text = "wo bleibt mein Geld"
+    document = {"id": "a", "text": text, "date": "2026-01-01", "n": "7", "language": "de"}
     (entry,) = tiny_encoder.make_entries(document)
     passage_source = passage_codec.build_source(
         entry, tiny_encoder.make_spec(), "2026-01-02T03:04:05+00:00", BYTE_GRAPH
     )
     assert set(passage_source) == PASSAGE_FIELDS
+    assert passage_source["texts"] == {"de": text}
     assert {name for span in passage_source["spans"] for name in span} == SPAN_FIELDS
     for span in passage_source["spans"]:
-        assert document["text"][span["start"] : span["end"]] == span["text"]
+        assert text[span["start"] : span["end"]] == span["text"]
 
 
 def test_both_servers_are_told_the_same_but_for_vectors() -> None:

@@ -142,7 +142,7 @@ def _shape_search(
     if "sort" in parts:
         hit["sort"] = Some[list[Any], Field(min_length=1)]
     if "highlight" in parts:
-        hit["highlight"] = NotRequired[make_object(text=tuple[str])]
+        hit["highlight"] = NotRequired[Some[dict[str, tuple[str]], Field(min_length=1)]]
     hits: dict[str, Any] = {"hits": Items[make_object(**hit)]}
     answer: dict[str, Any] = {}
     if counts:

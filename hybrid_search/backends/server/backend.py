@@ -218,9 +218,7 @@ class ServerBackend(Backend):
         build_body = partial(request_bodies.highlights_body, request)
         hits = self._searcher.search_batches(index, keys, build_body)
         return {
-            hit["_id"]: ranges
-            for hit in hits
-            if (ranges := passage_codec.read_highlights(hit, request.phrase))
+            hit["_id"]: passage_codec.read_highlights(hit) for hit in hits if "highlight" in hit
         }
 
     def count_facets(

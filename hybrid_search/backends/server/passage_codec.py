@@ -21,7 +21,6 @@ from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import window_policy, word_codes
 from hybrid_search.text.filters import Scalar, find_call_date, read_typed_values
 from hybrid_search.text.languages import ENGLISH, find_language
-from hybrid_search.text.stems import find_matches
 from hybrid_search.text.types import Entry, WordCodes
 
 
@@ -142,18 +141,10 @@ def build_content(hit: Mapping[str, Any]) -> PassageContent:
     return PassageContent(source["start"], source["text"], source["layout"], metadata)
 
 
-def read_highlights(hit: Mapping[str, Any], phrase: str) -> list[tuple[int, int]]:
-    """Return start and end of the words of a hit's text that the phrase matches.
-
-    Raises:
-        IndexStoreError: If the server marked them in another text than that of the passage.
-    """
-    text, language = hit["_source"]["text"], find_language(hit["_source"].get("metadata", {}))
-    if language != ENGLISH:  # a server marks no words of a field that it does not keep
-        return find_matches(text, phrase, language)
-    if "highlight" not in hit:
-        return []
-    marked_text = hit["highlight"]["text"][0]
+def read_highlights(hit: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Return start and end of the words marked in a hit's text; IndexStoreError if in another."""
+    # of a passage in another language, its own field comes behind "text"
+    (marked_text,), text = hit["highlight"][max(hit["highlight"])], hit["_source"]["text"]
     # OpenSearch strips the blanks before a text that it has marked
     start = text.find(marked_text.replace(OPEN, "").replace(CLOSE, ""))
     if start < 0:

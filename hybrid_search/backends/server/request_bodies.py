@@ -142,11 +142,9 @@ def contents_body(keys: Sequence[str]) -> dict[str, Any]:
 
 def highlights_body(request: Request, keys: Sequence[str]) -> dict[str, Any]:
     """Return the search for the passages' texts with the matching words marked."""
-    highlight = {
-        "fields": {"text": {"number_of_fragments": 0, "pre_tags": [OPEN], "post_tags": [CLOSE]}}
-    }
-    source = ["text", "metadata"]
-    return match_body(request, len(keys), among=keys, highlight=highlight, _source=source)
+    marks = {"number_of_fragments": 0, "pre_tags": [OPEN], "post_tags": [CLOSE]}
+    highlight = {"fields": {"text": marks, "texts.*": marks}}
+    return match_body(request, len(keys), among=keys, highlight=highlight, _source=["text"])
 
 
 def facets_body(request: Request, fields: Sequence[str]) -> dict[str, Any]:
