@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from torch import nn
 
 from export.restore import restore
 from export.training.model import SpanEncoder
@@ -31,27 +30,21 @@ def interpolate(model: SpanEncoder, base: SpanEncoder, share: float, layers: int
     """
     if describe_weights(model) != describe_weights(base):
         raise SystemExit("the two models have other weights: name the base of the trained model")
-    own_layers = model.layers()
-    shares = [share * max(0.0, 1 - number / layers) for number in range(len(own_layers))]
-    inside = {id(weight) for layer in own_layers for weight in layer.parameters()}
+    shares: dict[int, float] = {}
+    for number, layer in enumerate(model.layers()):
+        own_share = share * max(0.0, 1 - number / layers)
+        shares |= dict.fromkeys(map(id, layer.parameters()), own_share)
     base_weights = dict(base.body.named_parameters())
-    for name, weight in model.body.named_parameters():
-        if id(weight) not in inside:
-            _move(weight, base_weights[name], share)
-    for layer, base_layer, own_share in zip(own_layers, base.layers(), shares, strict=True):
-        for weight, base_weight in zip(layer.parameters(), base_layer.parameters(), strict=True):
-            _move(weight, base_weight, own_share)
+    with torch.no_grad():
+        for name, weight in model.body.named_parameters():
+            if name in base_weights:  # no pooler need be there
+                weight.lerp_(base_weights[name], shares.get(id(weight), share))
 
 
 def describe_weights(model: SpanEncoder) -> dict[str, torch.Size]:
     """Return the shape of each weight of the encoder, without a pooler's."""
     weights = model.body.named_parameters()
     return {name: weight.shape for name, weight in weights if not name.startswith("pooler.")}
-
-
-def _move(weight: nn.Parameter, goal: nn.Parameter, share: float) -> None:
-    with torch.no_grad():
-        weight.lerp_(goal, share)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

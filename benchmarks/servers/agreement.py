@@ -82,8 +82,8 @@ def measure_languages(backend: ServerBackend, data: Path, index: str) -> dict[st
         ]
         names = [phrase for topic in own for phrase in topic["phrases"].values()]
         others = [row[language] for row in sentences if row["split"] == "dev"]
-        asked = [*spread_evenly(names, QUERIES // 2), *spread_evenly(others, QUERIES // 2)]
-        measured[language] = _compare_stores(backend, documents, asked, index)
+        queries = [*spread_evenly(names, QUERIES // 2), *spread_evenly(others, QUERIES // 2)]
+        measured[language] = _compare_stores(backend, documents, queries, index)
     return measured
 
 

@@ -26,8 +26,8 @@ def check_language(setting: str | None) -> str | None:
         return setting
     if code := parse_language(setting):
         return code
-    known = ", ".join(f"{code} ({name})" for code, name in LANGUAGES.items())
-    raise UsageError(f"language is {setting!r}: use {DETECT}, or one of {known}")
+    choices = ", ".join(f"{code} ({name})" for code, name in LANGUAGES.items())
+    raise UsageError(f"language is {setting!r}: use {DETECT}, or one of {choices}")
 
 
 def name_language(document: Document, setting: str | None) -> Document:

@@ -40,14 +40,21 @@ LANGUAGES = {
 For each of these languages tantivy has stop words.
 """
 
-_OTHER_CODES = dict(
-    pair.split("=")
-    for pair in make_word_set(
-        "dan=da deu=de dut=nl eng=en fin=fi fra=fr fre=fr ger=de hun=hu ita=it nb=no nld=nl nn=no"
-        " nno=no nob=no nor=no por=pt rus=ru spa=es swe=sv"
-    )
-)
-"""Codes of ISO 639-2 and 639-3, and those of the two forms of Norwegian."""
+_CODES = {
+    **{code: code for code in LANGUAGES},
+    **{name: code for code, name in LANGUAGES.items()},
+    **dict(
+        pair.split("=")
+        for pair in make_word_set(
+            "dan=da deu=de dut=nl eng=en fin=fi fra=fr fre=fr ger=de hun=hu ita=it nb=no nld=nl"
+            " nn=no nno=no nob=no nor=no por=pt rus=ru spa=es swe=sv"
+        )
+    ),
+}
+"""The codes of `LANGUAGES` by what stands for them.
+
+These are the codes themselves, names, codes of ISO 639-2 and 639-3, and the two forms of Norwegian.
+"""
 
 _ELIDED = {
     "fr": make_word_set("l m t qu n s j d c jusqu quoiqu lorsqu puisqu"),
@@ -65,10 +72,7 @@ def parse_language(value: object) -> str | None:
     """
     if not isinstance(value, str):
         return None
-    code = value.strip().lower().replace("_", "-").partition("-")[0]
-    names = {name: code for code, name in LANGUAGES.items()}
-    code = names.get(code) or _OTHER_CODES.get(code) or code
-    return code if code in LANGUAGES else None
+    return _CODES.get(value.strip().lower().replace("_", "-").partition("-")[0])
 
 
 def find_language(metadata: Mapping[str, Any]) -> str:

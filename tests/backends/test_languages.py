@@ -46,11 +46,11 @@ def test_words_are_cut_as_those_of_each_document(
 
 
 def test_the_matching_words_are_those_of_the_documents_language(filled_store: Backend) -> None:
-    asked = make_request("die Rechnung", semantic=False)
+    request = make_request("die Rechnung", semantic=False)
     passages = {
-        passage.key: passage.document_id for passage in filled_store.find("calls", asked).passages
+        passage.key: passage.document_id for passage in filled_store.find("calls", request).passages
     }
-    ranges = filled_store.find_highlights("calls", asked, list(passages))
+    ranges = filled_store.find_highlights("calls", request, list(passages))
     contents = filled_store.fetch_contents("calls", list(passages))
     words = {
         passages[key]: [contents[key].text[start:end] for start, end in places]
@@ -60,8 +60,8 @@ def test_the_matching_words_are_those_of_the_documents_language(filled_store: Ba
 
 
 def test_a_language_is_a_field_like_any_other(filled_store: Backend) -> None:
-    asked = make_request("Rechnung", conditions=(Condition("language", ("de-AT",)),))
-    assert {item.document_id for item in filled_store.find("calls", asked).passages} == {"at"}
+    request = make_request("Rechnung", conditions=(Condition("language", ("de-AT",)),))
+    assert {item.document_id for item in filled_store.find("calls", request).passages} == {"at"}
     assert filled_store.count_facets("calls", make_request("Rechnung"), ["language"]) == {
         "language": {"de": 1, "de-AT": 1}
     }

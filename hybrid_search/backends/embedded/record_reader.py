@@ -84,8 +84,8 @@ class RecordReader:
     def languages(self) -> list[str]:
         """The languages of the documents, by which the words of phrases are cut."""
         prefix, everything = facts.prefix_of(LANGUAGE), tantivy.Query.all_query()
-        found = self.searcher.terms_with_prefix(facts.FIELD, prefix, everything)
-        return list_languages(facts.read_fact(fact, LANGUAGE) for fact, _ in found)
+        counts = self.searcher.terms_with_prefix(facts.FIELD, prefix, everything)
+        return list_languages(facts.read_fact(fact, LANGUAGE) for fact, _ in counts)
 
     def count_spans(self) -> int:
         """Return how many covering windows all passages have."""
