@@ -121,21 +121,17 @@ def wait_until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> Non
 def test_the_command_ingests_what_comes_until_it_is_told_to_stop(kind: signal.Signals) -> None:
     process = start_ingest("--url", "embedded:store", "--follow", str(INBOX))
     wait_until((INBOX / "done").is_dir, process)
-    growing = drop_file("growing.jsonl", make_document("a"))
-    for number in range(3):  # it has no second of rest, so it is not read yet
-        time.sleep(0.4)
-        with growing.open("a") as file:
-            file.write(f"{json.dumps(make_document(f'b{number}'))}\n")
-    wait_until((INBOX / "done/growing.jsonl").exists, process)
+    drop_file("good.jsonl", *map(make_document, "abde"))
+    wait_until((INBOX / "done/good.jsonl").exists, process)
     assert count_documents() == 4
     drop_file("bad.jsonl", make_document("c"), "no JSON")
     wait_until((INBOX / "failed/bad.jsonl").exists, process)
     process.send_signal(kind)
     output, lines = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, lines
-    first, grown, refused, *rest = lines.splitlines()
+    first, good, refused, *rest = lines.splitlines()
     assert first == "watching inbox for files, until SIGTERM or Ctrl-C"
-    assert grown.startswith("inbox/done/growing.jsonl: 4 documents")
+    assert good.startswith("inbox/done/good.jsonl: 4 documents")
     assert refused.startswith("inbox/failed/bad.jsonl: ")
     assert rest[0] == "stopping: what was read is being finished; a second signal ends at once"
     assert "Traceback" not in lines
