@@ -34,6 +34,7 @@ from export import adaptation, to_onnx
 from export.restore import restore
 from export.training import calls, curve, data, loop, plot, recipe, start
 from export.training.checkpoint import State
+from export.training.corpora import read as read_corpora
 from export.training.encoder import PrefixEncoder, TorchEncoder
 from export.training.model import HEAD, SpanEncoder
 from export.training.pool import Pool
@@ -75,7 +76,7 @@ def prepare(options: argparse.Namespace) -> loop.Run:
         run_recipe.seed
     )  # some bases come without a pooler, which is then made at random
     folder, device = Path(options.source.folder), _device(options.device)
-    corpora = [*data.read(options.triples), *([options.calls.corpus] if options.calls else [])]
+    corpora = [*read_corpora(options.triples), *([options.calls.corpus] if options.calls else [])]
     cutter = Cutter(folder, run_recipe.window - 2)
     fast = options.bfloat16 and _is_fast(device)
     student = _load(folder, device, fast)
@@ -135,13 +136,16 @@ def _read_pool(
         )
     larger = _load_teacher(options, _device(options.device))
     fingerprint = to_onnx.weights_digest(larger)
-    teacher = FrozenEncoder(larger, Cutter(options.teacher), budget, fast)
+    special_tokens = not (options.teacher / HEAD).is_file()
+    teacher = FrozenEncoder(larger, Cutter(options.teacher), budget, fast, special_tokens)
     reader = FrozenEncoder(
         student, Cutter(Path(options.source.folder)), budget, special_tokens=False
     )
     pool = start.read_pool(run_recipe, corpora, teacher, fingerprint, reader, options.out)
-    turned = SpanEncoder(larger.body, pool.directions).to(_device(options.device))
-    return pool, FrozenEncoder(turned, Cutter(options.teacher), budget, fast)
+    head = pool.directions if larger.head is None else pool.directions @ larger.head.weight.cpu()
+    turned = SpanEncoder(larger.body, head).to(_device(options.device))
+    cutter = Cutter(options.teacher)
+    return pool, FrozenEncoder(turned, cutter, budget, fast, special_tokens)
 
 
 def _load_teacher(options: argparse.Namespace, device: torch.device) -> SpanEncoder:

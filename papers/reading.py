@@ -38,7 +38,8 @@ import transformers
 
 from benchmarks.quality.tasks import spread_evenly
 from export import to_onnx
-from export.training import curve, data
+from export.training import curve
+from export.training.corpora import read as read_corpora
 from hybrid_search.text import spans
 from papers.pic import files, selection
 from papers.systems.reader import BATCH, Reader, Window
@@ -190,7 +191,7 @@ def examples(triples: Sequence[Path], searches: Sequence[Path]) -> list[Example]
     Raises:
         SystemExit: If there is nothing.
     """
-    corpora = data.read(triples)
+    corpora = read_corpora(triples)
     collected = [
         Example(triple.query, triple.positive, *triple.span)
         for corpus in corpora

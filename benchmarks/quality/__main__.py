@@ -2,8 +2,8 @@
 
 - ``retrieval``: on every retrieval task all ways of ranking, and the recall of the index against
   exhaustive search.
-- ``localisation``, ``topics``, ``intents``, ``written``, ``distinctions``: what is found and marked
-  where words differ, by any model; see the modules of these names.
+- ``localisation``, ``topics``, ``intents``, ``written``, ``distinctions``, ``languages``: what is
+  found and marked where words differ, by any model; see the modules of these names.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from benchmarks.quality import (
     distinctions,
     encoders,
     intents,
+    languages,
     localisation,
     recall,
     retrieval,
@@ -59,6 +60,7 @@ MEANING: dict[str, Callable[[Model, Path], dict[str, Any]]] = {
     "intents": lambda model, data: intents.measure(model.encoder, data),
     "written": lambda model, data: written.measure(model.encoder, data),
     "distinctions": lambda model, data: distinctions.measure(model.encoder, data),
+    "languages": lambda model, data: languages.measure(model.encoder, data),
 }
 """Measures of meaning, by the name of their result."""
 

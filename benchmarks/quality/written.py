@@ -66,10 +66,11 @@ def read_topics(data: Path) -> list[WrittenTopic]:
     """Return the topics of the kept-out trades."""
     lines = (data / FILE).read_text(encoding="utf-8").splitlines()
     topics = [json.loads(line) for line in lines]
-    return [_parse_topic(topic) for topic in topics if topic["domain"] in DEV_DOMAINS]
+    return [parse_topic(topic) for topic in topics if topic["domain"] in DEV_DOMAINS]
 
 
-def _parse_topic(row: Mapping[str, Any]) -> WrittenTopic:
+def parse_topic(row: Mapping[str, Any]) -> WrittenTopic:
+    """Return the topic of a row of a file of topics."""
     says = tuple(_parse_turn(turn) for turn in row["says"])
     return WrittenTopic(row["phrases"], says, tuple(turn["text"] for turn in row["near"]))
 
@@ -96,7 +97,7 @@ def _score_phrases(
     encoder: Encoder, topics: Sequence[WrittenTopic]
 ) -> dict[str, dict[str, Scores]]:
     """Return for each system and style the scores of all turns, ``[turns, topics]``."""
-    texts = [text for topic in topics for text in _list_texts(topic)]
+    texts = [text for topic in topics for text in list_texts(topic)]
     scores: dict[str, dict[str, Scores]] = {"bm25": {}, "best span": {}, "one vector a turn": {}}
     prior = span_prior(encoder)
     if prior:
@@ -112,7 +113,8 @@ def _score_phrases(
     return scores
 
 
-def _list_texts(topic: WrittenTopic) -> list[str]:
+def list_texts(topic: WrittenTopic) -> list[str]:
+    """Return the turns of a topic: those that say it, then those that only look so."""
     return [*(turn.text for turn in topic.says), *topic.near]
 
 
@@ -124,7 +126,8 @@ class TopicRows:
     near: range
 
 
-def _list_rows(topics: Sequence[WrittenTopic]) -> list[TopicRows]:
+def list_rows(topics: Sequence[WrittenTopic]) -> list[TopicRows]:
+    """Return the rows of each topic's turns among the turns of all topics, in order."""
     rows, first = [], 0
     for topic in topics:
         middle = first + len(topic.says)
@@ -138,7 +141,7 @@ def _summarise(
     topics: Sequence[WrittenTopic], tables: Mapping[str, Scores]
 ) -> dict[str, Mapping[str, object]]:
     """Return MAP by style and the share of pairs, with intervals over topics."""
-    rows = _list_rows(topics)
+    rows = list_rows(topics)
     figures: dict[str, Mapping[str, object]] = {}
     for style, table in tables.items():
         ranked = [np.argsort(-column, kind="stable").tolist() for column in table.T]

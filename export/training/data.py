@@ -1,32 +1,21 @@
-"""Triples: read completely, then drawn by weight.
+"""Triples, drawn by the weight of their file.
 
 The draw of a step depends on the seed and the step's number alone, so a run can go on anywhere.
 """
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
-from pathlib import Path
 from random import Random
-from typing import Any
 
 from hybrid_search.text.types import Ints
 from hybrid_search.text.words import distinct_words, words
 
 HELD_OUT = 10
-"""One stem in this many of the files in `STEMS` is never trained on, but measured on."""
-
-STEM_LETTERS = 5
-"""A word and its inflections must fall on the same side, so the first letters decide."""
-
-STEMS = {"wordnet_examples": "span", "wordnet_definitions": "query"}
-"""Where a row has the word it is about."""
+"""One example in this many is never trained on, but measured on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,82 +39,16 @@ class Triple:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The triples of one file; `digest` is the SHA-256 of its bytes."""
+    """The triples of one file; `digest` is the SHA-256 of its bytes.
+
+    `english` are the English sentences of those in another language, if its rows are parallel.
+    """
 
     name: str
     digest: str
     triples: Sequence[Triple]
     held_out: int
-
-
-def read(paths: Sequence[Path]) -> list[Corpus]:
-    """Return the corpora in `paths` by name.
-
-    Raises:
-        SystemExit: For a file that is missing, empty, named twice or without the three texts.
-    """
-    corpora = sorted((_read(path) for path in paths), key=lambda corpus: corpus.name)
-    names = [corpus.name for corpus in corpora]
-    if len(set(names)) < len(names):
-        raise SystemExit(f"two files of triples have the same name: {', '.join(names)}")
-    return corpora
-
-
-def _read(path: Path) -> Corpus:
-    if not path.is_file():
-        raise SystemExit(f"{path}: there is no such file of triples")
-    data, name = path.read_bytes(), path.name.split(".")[0]
-    lines = (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines()
-    triples = [
-        triple
-        for number, line in enumerate(lines, 1)
-        if line.strip()
-        for triple in _parse_triples(line, f"{path}, line {number}")
-    ]
-    training_triples = [triple for triple in triples if not _is_held_out(name, triple)]
-    if not training_triples:
-        raise SystemExit(f"{path} contains no triples")
-    return Corpus(
-        name,
-        hashlib.sha256(data).hexdigest(),
-        training_triples,
-        len(triples) - len(training_triples),
-    )
-
-
-def _parse_triples(line: bytes, where: str) -> list[Triple]:
-    from export.training import written
-
-    try:
-        row: dict[str, Any] = json.loads(line)
-        if written.is_topic(row):
-            return list(written.expand_topic(row))
-        span, core = _parse_span(row.get("span")), _parse_span(row.get("core"))
-        texts = (row["query"], row["positive"], row["negative"])
-        return [Triple(*texts, span, row.get("intent"), core, row.get("domain"), row.get("group"))]
-    except (ValueError, KeyError, TypeError) as error:
-        raise SystemExit(f"{where}: not a triple (query, positive, negative): {error!r}") from error
-
-
-def _parse_span(value: Sequence[int] | None) -> tuple[int, int] | None:
-    return (int(value[0]), int(value[1])) if value else None
-
-
-def _is_held_out(name: str, triple: Triple) -> bool:
-    if name not in STEMS:
-        return False
-    word = (
-        triple.query
-        if STEMS[name] == "query" or triple.span is None
-        else triple.positive[slice(*triple.span)]
-    )
-    return held_out(word)
-
-
-def held_out(word: str) -> bool:
-    """Tell whether a word, of WordNet say, is in the tenth that is never trained on."""
-    digest = hashlib.sha256(word.lower()[:STEM_LETTERS].encode()).digest()
-    return int.from_bytes(digest[:8], "big") % HELD_OUT == 0
+    english: Mapping[str, str] = field(default_factory=dict)
 
 
 class Sampler:

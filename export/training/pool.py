@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -42,7 +42,7 @@ SHARES = {"query": 0.3, "clause": 0.3, "run": 0.25, "reworded": 0.15}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """Texts, and the teacher's unit vectors of them.
+    """Texts, and the teacher's unit vectors of them, or of their English sentences.
 
     `vectors` are float16 ``[texts, teacher's dimension]``; `goals` what the student's should be,
     float16 ``[texts, student's dimension]``: `directions` ``[student's dimension, teacher's
@@ -94,6 +94,22 @@ def draw_texts(corpora: Sequence[data.Corpus], plan: PoolPlan, seed: str) -> lis
     return list(texts)
 
 
+def draw_translations(corpora: Sequence[data.Corpus], plan: PoolPlan, seed: str) -> dict[str, str]:
+    """Return different sentences in other languages, and the English ones that a teacher reads.
+
+    Raises:
+        SystemExit: If the corpora have fewer than the plan.
+    """
+    english = {text: source for corpus in corpora for text, source in corpus.english.items()}
+    if len(english) < plan.translations:
+        raise SystemExit(
+            f"the pool is to have {plan.translations} translations, but the files of triples have"
+            f" {len(english)}: add files of parallel sentences, or ask for fewer"
+        )
+    random = Random(f"{seed}/translations")  # noqa: S311 (no secret)
+    return {text: english[text] for text in random.sample(list(english), plan.translations)}
+
+
 def _clause(sampler: data.Sampler, random: Random) -> str:
     triple = sampler.draw(random)
     text = random.choice((triple.positive, triple.negative))
@@ -106,6 +122,7 @@ def read(
     fingerprint: str,
     folder: Path,
     find_directions: Callable[[Tensor], Tensor],
+    english: Mapping[str, str] | None = None,
 ) -> Pool:
     """Return the pool of `texts`, as `teacher` reads them.
 
@@ -118,10 +135,13 @@ def read(
         folder: Where the vectors are written.
         find_directions: Returns for vectors the matrix ``[student's dimension, teacher's
             dimension]`` that makes goals of them.
+        english: What the teacher reads in place of texts in other languages.
     """
-    identity = hashlib.sha256("\n".join([fingerprint, *texts]).encode()).hexdigest()[:16]
+    sources = [(english or {}).get(text, text) for text in texts]
+    parts = [fingerprint, *texts, *sources]
+    identity = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
-    vectors = _read_vectors(texts, teacher, folder / f"teacher-{identity}.npy")
+    vectors = _read_vectors(sources, teacher, folder / f"teacher-{identity}.npy")
     directions = find_directions(vectors)
     goals = torch.cat([block.float() @ directions.T for block in vectors.split(BLOCK)]).half()
     return Pool(texts, vectors, goals, directions, identity)

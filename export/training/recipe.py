@@ -76,10 +76,12 @@ class Mixture:
 class PoolPlan:
     """The short texts that a larger teacher reads: their number, and weights of files.
 
-    `export.training.pool` describes them. `data` and `others` are as in `Stage`.
+    `export.training.pool` describes them. `data` and `others` are as in `Stage`. Beside `texts`
+    there are `translations`, of which the teacher reads the English sentence.
     """
 
     texts: int = 0
+    translations: int = 0
     data: Mapping[str, float] = field(default_factory=dict)
     others: float = 1.0
 

@@ -34,13 +34,15 @@ def read_pool(
     Its goals lie along the teacher's principal directions. If the student has a head already, they
     lie where its vectors are now, so that no old vector loses its meaning.
     """
-    texts = pool.draw_texts(corpora, recipe.pool, str(recipe.seed))
+    english = pool.draw_translations(corpora, recipe.pool, str(recipe.seed))
+    texts = [*pool.draw_texts(corpora, recipe.pool, str(recipe.seed)), *english]
+    Random(f"{recipe.seed}/order").shuffle(texts)  # noqa: S311 (no secret)
     if student.model.head is None:
         directions = partial(pool.find_principal_directions, dimension=student.model.hidden)
-        return pool.read(texts, teacher, fingerprint, folder, directions)
+        return pool.read(texts, teacher, fingerprint, folder, directions, english)
     vectors = student.alone(texts[:SAMPLE])
     return pool.read(
-        texts, teacher, fingerprint, folder, lambda read: align(read[:SAMPLE], vectors)
+        texts, teacher, fingerprint, folder, lambda read: align(read[:SAMPLE], vectors), english
     )
 
 

@@ -25,15 +25,14 @@ def expand_topic(row: dict[str, Any]) -> Iterator[Triple]:
     """
     if row["domain"] in DEV_DOMAINS:
         return
+    intent, _, _ = row["topic"].partition(".")  # which a topic has in all languages
     near_turns, family = row["near"], name_family(row["domain"])
     for number, phrase in enumerate(row["phrases"].values()):
         for place, turn in enumerate(row["says"], number):
             text, near = turn["text"], near_turns[place % len(near_turns)]
             span = find_place(text, turn["span"])
             core = find_place(text, turn["core"], span[0])
-            yield Triple(
-                phrase, text, near["text"], span, row["topic"], core, family, row["domain"]
-            )
+            yield Triple(phrase, text, near["text"], span, intent, core, family, row["domain"])
 
 
 def find_place(text: str, part: str, first: int = 0) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from export.training import data, phrasings
+from export.training import corpora, phrasings
 
 TOPICS: list[dict[str, Any]] = [
     {
@@ -123,7 +123,7 @@ def test_a_phrasing_is_said_word_for_word_in_a_turn_of_another_trade(tmp_path: P
         assert row["negative"] == topic["near"][0]["text"]
     path = tmp_path / "verbatim.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    (corpus,) = data.read([path])
+    (corpus,) = corpora.read([path])
     first, row = corpus.triples[0], rows[0]
     assert (first.span, first.core) == (tuple(row["span"]), tuple(row["span"]))
     assert first.domain == row["domain"]

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.export
 
 torch = pytest.importorskip("torch", reason="the extra [export] is not installed: make test-export")
 
-from export.training import data, losses  # noqa: E402 (after torch)
+from export.training import corpora, data, losses  # noqa: E402 (after torch)
 from export.training.batch import _allowed_mask, _relation_masks  # noqa: E402
 
 TOPIC: dict[str, Any] = {
@@ -32,7 +32,7 @@ TOPIC: dict[str, Any] = {
 def read_topics(folder: Path, *topics: object) -> data.Corpus:
     path = folder / "topics.jsonl"
     path.write_text("".join(json.dumps(topic) + "\n" for topic in topics), encoding="utf-8")
-    (corpus,) = data.read([path])
+    (corpus,) = corpora.read([path])
     return corpus
 
 

@@ -30,7 +30,7 @@ sentence_transformers = pytest.importorskip("sentence_transformers")
 
 from export import to_onnx, train  # noqa: E402 (after torch)
 from export.restore import restore  # noqa: E402
-from export.training import compose, data, loop, losses, recipe, texts  # noqa: E402
+from export.training import compose, corpora, data, loop, losses, recipe, texts  # noqa: E402
 from export.training.batch import Batcher, _allowed_mask  # noqa: E402
 from export.training.encoder import TorchEncoder  # noqa: E402
 from export.training.model import SpanEncoder, read  # noqa: E402
@@ -603,9 +603,9 @@ def test_passages_that_may_be_right_are_no_negatives() -> None:
 
 
 def test_one_stem_in_ten_is_kept_out_with_its_inflections(tmp_path: Path) -> None:
-    held_out_word = next(word for word in WORDS if data.held_out(word))
-    training_word = next(word for word in WORDS if not data.held_out(word))
-    assert data.held_out(f"{held_out_word.upper()}s") == data.held_out(held_out_word)
+    held_out_word = next(word for word in WORDS if corpora.held_out(word))
+    training_word = next(word for word in WORDS if not corpora.held_out(word))
+    assert corpora.held_out(f"{held_out_word.upper()}s") == corpora.held_out(held_out_word)
     path = tmp_path / "wordnet_definitions.jsonl"
     path.write_text(
         "".join(
@@ -613,7 +613,7 @@ def test_one_stem_in_ten_is_kept_out_with_its_inflections(tmp_path: Path) -> Non
             for word in (held_out_word, training_word)
         )
     )
-    (read,) = data.read([path])
+    (read,) = corpora.read([path])
     assert ([triple.query for triple in read.triples], read.held_out) == ([training_word], 1)
 
 
@@ -621,7 +621,8 @@ def test_one_stem_in_ten_is_kept_out_with_its_inflections(tmp_path: Path) -> Non
     ("name", "content", "message"),
     [
         ("a.jsonl", '{"query": "q", "positive": "p"}', "a.jsonl, line 1: not a triple"),
-        ("a.jsonl", "nonsense", "line 1: not a triple"),
+        ("a.jsonl", "nonsense", "line 1: no JSON"),
+        ("a.jsonl", "[1]", "line 1: not an object"),
         ("a.jsonl", "", "contains no triples"),
     ],
 )
@@ -630,7 +631,7 @@ def test_a_bad_file_of_triples_is_named_with_its_line(
 ) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(SystemExit, match=message):
-        data.read([tmp_path / name])
+        corpora.read([tmp_path / name])
 
 
 # --- recipes ---
