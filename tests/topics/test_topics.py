@@ -86,7 +86,7 @@ BAD_FILES = {
     f"- {{name: a, phrases: {['b'] * 101}}}": "it must be a list of at most 100 phrases",
     f"- {{name: a, phrases: [{'b' * 5001}]}}": "phrase has 5,001 characters",
     "- {name: a, phrases: [b], not: [b]}": "'b' is among its phrases and under not",
-    "- {name: a, phrase: [b]}": "unknown key 'phrase': did you mean 'phrases'? (and 1 more",
+    "- {name: a, phrase: [b]}": "unknown key 'phrase': did you mean 'phrases'?; topic 1",
     "- {name: a, phrases: [b], colour: red}": "unknown key 'colour': the keys are name, phrases",
     "- {name: a, phrases: [b], speaker: 3}": "speaker is 3: it must be a list of strings",
     "- {name: a, phrases: [b], speaker: [x, 3]}": "speaker[1] is 3: it must be a string",
@@ -123,6 +123,16 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path: Path, text: str) -> None:
     assert message.startswith(str(path))
     assert BAD_FILES[text] in message
     assert "\n" not in message
+
+
+def test_a_file_with_several_mistakes_names_the_first_five_of_them() -> None:
+    with pytest.raises(UsageError) as caught:
+        Topics.load([{"name": name} for name in "abcdefg"])
+    mistakes = "; ".join(
+        f"topic {number} ({name!r}): it has no phrases: every topic has name and phrases"
+        for number, name in enumerate("abcde", 1)
+    )
+    assert str(caught.value).endswith(f": {mistakes}; and 2 more mistakes")
 
 
 @pytest.mark.parametrize(
