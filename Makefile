@@ -89,9 +89,9 @@ test-frameworks: $(VENV)/.dev .venv-frameworks/.done
 test-wheel: $(VENV)/.dev
 	$(BIN)/python -m pytest -m wheel tests/house/test_wheel.py
 
-# pytest fails where no test was selected, and without servers there is none to select.
+# One worker for each server. pytest fails where no test was selected, and without servers there is none to select.
 test-servers: $(VENV)/.dev
-	$(BIN)/python -m tools.servers --servers "$${SERVERS:-default}" -- $(BIN)/python -m pytest -m "server and not long"
+	$(BIN)/python -m tools.servers --servers "$${SERVERS:-default}" -- $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup -m "server and not long"
 
 # OpenSearch and Elasticsearch on loopback for anybody who wants to try; SERVERS=opensearch-3.5.0 starts that one alone.
 servers: $(VENV)/.dev

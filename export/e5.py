@@ -9,13 +9,14 @@ most used in some languages (``--languages``), by the word frequencies of the pa
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import struct
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,7 +190,7 @@ def choose_pieces(
         words: How often each word occurs.
         count: How many pieces are kept.
     """
-    frequencies: Counter[int] = Counter()
+    frequencies: dict[int, float] = defaultdict(float)
     encodings = tokenizer.encode_batch(list(words), add_special_tokens=False)
     for encoding, frequency in zip(encodings, words.values(), strict=True):
         for piece in encoding.ids:
@@ -200,7 +201,7 @@ def choose_pieces(
         inner = piece.strip(SPACE)
         if inner in letters or not any(map(str.isalpha, inner)):
             kept.add(number)
-    ranked = [number for number, _ in frequencies.most_common() if number not in kept]
+    ranked = sorted(frequencies.keys() - kept, key=lambda number: -frequencies[number])
     return sorted(kept | set(ranked[: max(0, count - len(kept))]))
 
 
@@ -208,14 +209,14 @@ def count_words(languages: Iterable[str]) -> dict[str, float]:
     """Return how often words occur in some languages, as written in a sentence and at its start."""
     import wordfreq
 
-    counts: Counter[str] = Counter()
+    counts: dict[str, float] = defaultdict(float)
     for language in languages:
         code = {"no": "nb"}.get(language, language)
         for word in wordfreq.top_n_list(code, WORDS):
             frequency = wordfreq.word_frequency(word, code)
             counts[word] += frequency
             counts[word.capitalize()] += frequency / 4
-    return dict(counts)
+    return counts
 
 
 def cut_tokenizer(table: dict[str, Any], kept: Sequence[int]) -> dict[str, Any]:
@@ -223,7 +224,7 @@ def cut_tokenizer(table: dict[str, Any], kept: Sequence[int]) -> dict[str, Any]:
     numbers = {old: new for new, old in enumerate(kept)}
     vocabulary = table["model"]["vocab"]
     specials = {token["content"]: numbers[token["id"]] for token in table["added_tokens"]}
-    cut = json.loads(json.dumps({**table, "model": {**table["model"], "vocab": []}}))
+    cut = copy.deepcopy({**table, "model": {**table["model"], "vocab": []}})
     cut["model"]["vocab"] = [vocabulary[old] for old in kept]
     cut["model"]["unk_id"] = numbers[table["model"]["unk_id"]]
     for token in cut["added_tokens"]:

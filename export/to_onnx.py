@@ -5,7 +5,7 @@ The folder has graphs, their weights, tokenizer.json, encoder.json and README.md
 The shipped folder was made, with the extra ``export`` installed, by
 
     python -m export.to_onnx --base OUT --name slice-bge-small --license MIT \
-        --out hybrid_search/models/slice-bge-small --sizes 256,64,128,384
+        --out hybrid_search/models/slice-bge-small --sizes 256,64,128,384 --languages en
 
 where OUT is that of ``python -m export.train --recipe shipped``. ``--base`` is a folder with
 ``config.json``, ``tokenizer.json`` and weights, of any architecture that optimum-onnx knows as a
@@ -29,7 +29,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,7 @@ class Source:
     name: str
     license: str
     origin: str
+    languages: Sequence[str] = ()
 
 
 def find(base: str, license_: str | None, origin: str | None, name: str | None = None) -> Source:
@@ -174,6 +175,7 @@ def build(
         "name": source.name,
         "dimension": model.dimension,
         **({"sizes": list(sizes)} if sizes else {}),
+        **({"languages": list(source.languages)} if source.languages else {}),
         "max_length": max_length,
         "pooling": "mean-without-special-tokens",
         "context": context,
@@ -244,6 +246,12 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--context", default=CONTEXT, help="what the encoder sees around a span")
     parser.add_argument("--name", help="what the model is called; default: as the folder of --base")
+    parser.add_argument(
+        "--languages",
+        type=lambda text: text.split(","),
+        default=(),
+        help="the languages that it knows, as codes with commas between",
+    )
     parser.add_argument("--license", help="SPDX name of the weights' licence")
     parser.add_argument("--origin", help="where the weights come from, for the model folder")
     return parser.parse_args()
@@ -256,7 +264,10 @@ def _parse_sizes(text: str) -> tuple[int, ...]:
 def main() -> None:
     """Run the command."""
     options = arguments()
-    source = find(options.base, options.license, options.origin, options.name)
+    source = replace(
+        find(options.base, options.license, options.origin, options.name),
+        languages=options.languages,
+    )
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         settings = build(

@@ -36,6 +36,9 @@ PRESERVED_VARIABLES = ("HYBRID_SEARCH_TEST_URLS",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "server" in item.keywords and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(next(iter(live_servers.LABELS.values()), "")))
     if not DATA.is_dir():
         skip = pytest.mark.skip(
             reason="the data sets in ../shared/data are not beside this checkout"

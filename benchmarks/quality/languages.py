@@ -62,10 +62,11 @@ def measure(encoder: Encoder, data: Path) -> dict[str, Any]:
 def _read_topics(path: Path, language: str | None) -> dict[str, WrittenTopic]:
     """Return the topics of kept-out trades in a language, by the name of the English topic."""
     rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    kept_out = [row for row in rows if row["domain"] in DEV_DOMAINS]
     return {
         row["topic"].partition(".")[0]: parse_topic(row)
-        for row in rows
-        if row["domain"] in DEV_DOMAINS and row.get("language") == language
+        for row in kept_out
+        if row.get("language") == language
     }
 
 

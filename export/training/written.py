@@ -6,19 +6,19 @@ A topic is a JSON line with `topic`, `domain`, `phrases`, `says` and `near`, as 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.quality.written import DEV_DOMAINS
 from export.training.data import Triple
 
 
-def is_topic(row: dict[str, Any]) -> bool:
+def is_topic(row: Mapping[str, Any]) -> bool:
     """Tell whether a row of a file of triples is a written topic."""
     return "says" in row
 
 
-def expand_topic(row: dict[str, Any]) -> Iterator[Triple]:
+def expand_topic(row: Mapping[str, Any]) -> Iterator[Triple]:
     """Yield every phrasing of a topic with every turn that says it; none for a dev trade.
 
     The turns that only look so take turns as negatives.

@@ -15,7 +15,8 @@ from hybrid_search.text.types import Codebook, Encoding
 class EncoderInfo:
     """The properties of a model, as declared by its encoder and recorded by indexes.
 
-    Infos are equal if their encoders are interchangeable for indexes; the provider is not compared.
+    Infos are equal if their encoders are interchangeable for indexes; languages and provider are
+    not compared.
 
     Attributes:
         name: The model's name.
@@ -26,6 +27,7 @@ class EncoderInfo:
         sizes: The dimensions to which the vectors can be truncated, the usual one first; empty if
             there is only the full one.
         codebook: The name of the codebook of stored codes.
+        languages: The codes of the languages that it knows (``en``); empty if nobody says.
         provider: The ONNX Runtime provider in use; empty for other runtimes.
     """
 
@@ -36,6 +38,7 @@ class EncoderInfo:
     context: str
     sizes: tuple[int, ...] = ()
     codebook: str = codebooks.PLAIN_NAME
+    languages: tuple[str, ...] = field(default=(), compare=False)
     provider: str = field(default="", compare=False)
 
 

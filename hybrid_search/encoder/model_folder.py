@@ -46,8 +46,8 @@ class Artifact(BaseModel):
     """The content of ``encoder.json``.
 
     `sha256` maps each file of the folder to its digest. Calibration, boundaries and codebook have
-    digests too, but do not affect the `fingerprint`, and neither does the precision. `sizes` is as
-    in `EncoderInfo`.
+    digests too, but do not affect the `fingerprint`, and neither does the precision. `sizes` and
+    `languages` are as in `EncoderInfo`.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -56,6 +56,7 @@ class Artifact(BaseModel):
     name: str
     dimension: int = Field(gt=0)
     sizes: tuple[int, ...] = ()
+    languages: tuple[str, ...] = ()
     max_length: int = Field(gt=8)
     pooling: Literal["mean-without-special-tokens"]
     context: Literal["turn"]

@@ -100,6 +100,7 @@ class OnnxEncoder:
             model.context,
             model.sizes,
             codebook_file.find_name(self._folder),
+            model.languages,
             self.provider,
         )
 

@@ -15,6 +15,7 @@ from hybrid_search.backends.base import Backend, IndexVersion
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder
+from hybrid_search.ingest.document_language import warn_of_languages
 from hybrid_search.ingest.encode import LocalExecutor, encode_blocks, shape_blocks
 from hybrid_search.ingest.executors import Executor
 from hybrid_search.ingest.options import IngestOptions
@@ -85,6 +86,7 @@ def ingest(
                     summary.seconds = time.perf_counter() - started_at
                     options.report(summary)
             write_stage.note_rejects()
+            warn_of_languages(summary.languages, encoder.info)
             if summary.read and summary.excluded == summary.read:
                 _log.warning("none of the %d documents that were read fulfils where", summary.read)
     finally:

@@ -26,7 +26,7 @@ ORIGIN = (
     " give --data, the folder of data sets"
 )
 ONE_IN, LETTERS = 10, 5
-"""The cut of ``export.training.data.held_out``; a test compares the two."""
+"""The cut of ``export.training.corpora.held_out``; a test compares the two."""
 
 _INFLECTION = re.compile(r"(?<=...)(?:ing|ed|es|s|e|d)$")
 

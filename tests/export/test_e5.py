@@ -61,10 +61,10 @@ def shorten(name: str) -> str:
 
 def pack_numbers(name: str, numbers: Any) -> bytes:
     if not is_packed(name):
-        return numbers.astype("<f4").tobytes()
+        return bytes(numbers.astype("<f4"))
     codes = (numbers.reshape(-1, 32) / 0.03125 + 8).astype(np.uint8)
     scale = np.float16(0.03125).tobytes()
-    return b"".join(scale + (row[:16] | row[16:] << 4).tobytes() for row in codes)
+    return b"".join(scale + bytes(row[:16] | row[16:] << 4) for row in codes)
 
 
 def pack_model(model: Any, without: str = "") -> bytes:
@@ -73,33 +73,24 @@ def pack_model(model: Any, without: str = "") -> bytes:
         "<4sI7ifi", b"E5S1", 1, 32, 2, 2, 64, CONFIG.vocab_size, 16, 2, CONFIG.layer_norm_eps, 32
     )
     text = "".join(PIECES).encode()
-    pieces = struct.pack(
-        f"<5iQ{2 * len(PIECES) + 1}i",
-        len(PIECES),
-        0,
-        2,
-        1,
-        3,
-        len(text),
-        *[0] * (2 * len(PIECES) + 1),
-    )
-    characters = struct.pack("<iI5s", 1, 5, b"\0" * 5)
+    pieces = struct.pack("<5iQ", len(PIECES), 0, 2, 1, 3, len(text))
+    pieces += bytes(4 * (len(PIECES) + 1) + 4 * len(PIECES))  # where each begins, and its score
+    characters = struct.pack("<iI5x", 1, 5)
     tensors = {
         shorten(name): (value.numel(), pack_numbers(name, value.numpy()))
         for name, value in model.state_dict().items()
         if name != without
     }
+    entry = struct.Struct("<BIQQ")
     at = len(head + pieces + text + characters) + 4
-    at += sum(2 + len(name) + 1 + 4 + 8 + 8 for name in tensors)
+    at += sum(2 + len(name) + entry.size for name in tensors)
     directory = struct.pack("<i", len(tensors))
     for name, (count, packed) in tensors.items():
-        directory += struct.pack(
-            f"<H{len(name)}sBIQQ", len(name), name.encode(), 0, count, at, len(packed)
-        )
+        directory += struct.pack("<H", len(name)) + name.encode()
+        directory += entry.pack(0, count, at, len(packed))
         at += len(packed)
-    return b"".join(
-        [head, pieces, text, characters, directory, *(packed for _, packed in tensors.values())]
-    )
+    values = [packed for _, packed in tensors.values()]
+    return b"".join([head, pieces, text, characters, directory, *values])
 
 
 def make_tokenizer() -> Any:

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.export
 torch = pytest.importorskip("torch", reason="the extra [export] is not installed: make test-export")
 
 from export.training import corpora, pool, recipe  # noqa: E402 (after torch)
+from export.training.data import Corpus  # noqa: E402
 from tests.export.test_pool import LetterCounter, directions  # noqa: E402
 
 ROWS = [
@@ -23,7 +24,7 @@ MEASURED = {"split": "dev", "en": "Not trained on.", "de": "Nicht gelernt.", "es
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> corpora.Corpus:
+def corpus(tmp_path: Path) -> Corpus:
     path = tmp_path / "sentences.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in [*ROWS, MEASURED]), encoding="utf-8")
     (read,) = corpora.read([path])
@@ -31,7 +32,7 @@ def corpus(tmp_path: Path) -> corpora.Corpus:
 
 
 def test_a_sentence_is_found_by_its_translation_and_not_by_the_next_sentence(
-    corpus: corpora.Corpus,
+    corpus: Corpus,
 ) -> None:
     languages = {
         text: (number, code) for number, row in enumerate(ROWS) for code, text in row.items()
@@ -50,7 +51,7 @@ def test_a_sentence_is_found_by_its_translation_and_not_by_the_next_sentence(
 
 
 def test_the_teacher_reads_english_where_the_student_reads_a_translation(
-    corpus: corpora.Corpus, tmp_path: Path
+    corpus: Corpus, tmp_path: Path
 ) -> None:
     plan = recipe.PoolPlan(texts=1, translations=5)
     english = pool.draw_translations([corpus], plan, "1")
@@ -64,6 +65,6 @@ def test_the_teacher_reads_english_where_the_student_reads_a_translation(
     torch.testing.assert_close(read.vectors, expected.half())
 
 
-def test_more_translations_than_there_are_is_an_error(corpus: corpora.Corpus) -> None:
+def test_more_translations_than_there_are_is_an_error(corpus: Corpus) -> None:
     with pytest.raises(SystemExit, match=r"to have 7 translations, but .* have 6: add files"):
         pool.draw_translations([corpus], recipe.PoolPlan(texts=1, translations=7), "1")

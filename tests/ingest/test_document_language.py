@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import hybrid_search
 from hybrid_search.client import Client
+from hybrid_search.encoder.base import Encoder, EncoderInfo
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.document_language import detect_language
+from hybrid_search.ingest.document_language import detect_language, warn_of_languages
 
 GERMAN = "Guten Tag, ich habe zwei Rechnungen für dieselbe Bestellung bekommen und bitte um Geld."
 ENGLISH = "Hello, I was sent two bills for one and the same order, and I'd like a refund."
@@ -44,6 +46,25 @@ def test_each_document_has_the_language_that_is_detected(client: Client) -> None
     hits = client.query("Rechnung", alpha=0).hits
     assert [hit.id for hit in hits] == ["a"]  # the text has "Rechnungen"
     assert not client.query("Rechnung", alpha=0, where={"language": "es"}).hits
+
+
+def test_a_language_that_the_model_does_not_know_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model = EncoderInfo("slice", "1", 8, "int8", "turn", languages=("en",))
+    counts = {"de": 2, "de-AT": 1, "French": 1, "en": 5, "en_GB": 1, "Klingon": 9}
+    warn_of_languages(counts, model)
+    (message,) = caplog.messages
+    assert message.startswith(
+        "4 documents are in French or German, but slice is made for English: their words are found"
+    )
+    warn_of_languages({"en": 5, "Klingon": 1}, model)
+    warn_of_languages(counts, replace(model, languages=()))  # nobody says what it knows
+    assert len(caplog.messages) == 1
+
+
+def test_the_model_that_ships_says_that_it_knows_english(real_encoder: Encoder) -> None:
+    assert real_encoder.info.languages == ("en",)
 
 
 @pytest.mark.parametrize("text", ["", "?!", "1234 5678", "\U0001f600"])

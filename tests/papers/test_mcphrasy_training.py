@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch", reason="the extra [export] is not installed
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
-from export.training import data as triples  # noqa: E402
+from export.training.corpora import held_out  # noqa: E402
 from hybrid_search.discover.word_tree import split_words  # noqa: E402
 from papers.mcphrasy import corpora, measured_on, wordnet  # noqa: E402 (torch is asked for first)
 from papers.mcphrasy import training as training  # noqa: E402
@@ -345,6 +345,6 @@ def test_nothing_that_is_measured_on_is_trained_on(
 def test_the_tenth_that_is_never_trained_on_is_that_of_the_encoders_training() -> None:
     made_up_words = [f"{a}{b}{c}ly" for a in "abcdefghij" for b in "aeiou" for c in "klmnopqrst"]
     assert [wordnet.is_untrained(word) for word in made_up_words] == [
-        triples.held_out(word) for word in made_up_words
+        held_out(word) for word in made_up_words
     ]
     assert 20 < sum(map(wordnet.is_untrained, made_up_words)) < 80
