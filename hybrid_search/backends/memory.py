@@ -126,7 +126,8 @@ class MemoryWriter(Writer):
                 return Refusal(entry.document, str(error), error.detail)
             self._pending = []
         if self._pending is not None:
-            terms = count_text_stems(entry.text, find_language(entry.document.metadata))
+            language = find_language(entry.document.metadata, entry.text)
+            terms = count_text_stems(entry.text, language)
             self._pending.append(_Passage(entry, terms))
             if entry.is_last:
                 self._index.documents[entry.document.id] = self._pending

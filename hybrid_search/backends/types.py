@@ -255,7 +255,7 @@ class PassageContent:
     @property
     def language(self) -> str:
         """The code of the language by which its words are cut."""
-        return find_language(json.loads(self.metadata))
+        return find_language(json.loads(self.metadata), self.text)
 
 
 @dataclass(frozen=True, slots=True)

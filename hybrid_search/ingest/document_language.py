@@ -1,4 +1,4 @@
-"""The language of documents that do not say theirs: one for all, or detected."""
+"""The language of documents that do not say theirs: one for all, or detected turn by turn."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
-from typing import TYPE_CHECKING
 
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.errors import UsageError
-from hybrid_search.text.languages import FIELD, LANGUAGES, parse_language
+from hybrid_search.text.languages import FIELD, LANGUAGES, detect_language, parse_language
 from hybrid_search.text.types import Document
-
-if TYPE_CHECKING:
-    from py3langid.langid import LanguageIdentifier
 
 _log = logging.getLogger(__name__)
 
 DETECT = "detect"
 """The setting by which the language of each document is detected."""
 
-DETECTED_CHARACTERS = 5000
-"""How much of a document is read to detect its language."""
+FEWEST_WORDS = 4
+"""Words of a turn whose language is detected: "OK", "Hotel" and names are the same in many."""
+
+LEAST_SHARE = 0.1
+"""The share of a document's words from which on a language is one of its own."""
 
 
 def check_language(setting: str | None) -> str | None:
@@ -40,23 +38,26 @@ def name_language(document: Document, setting: str | None) -> Document:
     """Return a document with the language of a setting, unless it says its own."""
     if setting is None or document.metadata.get(FIELD) is not None:
         return document
-    code = detect_language(document.text) if setting == DETECT else setting
-    return replace(document, metadata={**document.metadata, FIELD: code})
+    language = detect_languages(document) if setting == DETECT else setting
+    return replace(document, metadata={**document.metadata, FIELD: language})
 
 
-def detect_language(text: str) -> str:
-    """Return the code of the language of `LANGUAGES` that a text is most likely in."""
-    code, _ = _identifier().classify(text[:DETECTED_CHARACTERS])
-    return str(code)
+def detect_languages(document: Document) -> str | list[str]:
+    """Return the code of the language that a document is in, or a list of several.
 
-
-@cache
-def _identifier() -> LanguageIdentifier:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
-    identifier.set_languages(list(LANGUAGES))
-    return identifier
+    A language counts if `LEAST_SHARE` of the words are in turns of that language. Turns of fewer
+    than `FEWEST_WORDS` words tell too little.
+    """
+    words_by_language: Counter[str] = Counter()
+    for turn in document.turns:
+        count = len(turn.text.split())
+        if count >= FEWEST_WORDS:
+            words_by_language[detect_language(turn.text)] += count
+    least = LEAST_SHARE * words_by_language.total()
+    codes = [code for code, count in words_by_language.most_common() if count >= least]
+    if len(codes) > 1:
+        return codes
+    return codes[0] if codes else detect_language(document.text)
 
 
 def warn_of_languages(counts: Mapping[str, int], model: EncoderInfo) -> None:

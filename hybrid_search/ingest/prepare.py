@@ -20,6 +20,7 @@ from hybrid_search.ingest.types import ParsedDocument, PreparedPassage, SourceLi
 from hybrid_search.text import passages
 from hybrid_search.text.filters import matches_where
 from hybrid_search.text.languages import FIELD as LANGUAGE
+from hybrid_search.text.languages import iterate_values
 
 _log = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class Preparation:
         if not matches_where(self.options.where or {}, document.id, document.metadata):
             self.summary.excluded += 1
             return None
-        if language := document.metadata.get(LANGUAGE):
+        for language in filter(None, iterate_values(document.metadata.get(LANGUAGE))):
             self.summary.languages[str(language)] += 1
         source_hash = document_parser.source_hash(canonical, self.spec)
         place = f"{line.source}:{line.number}"

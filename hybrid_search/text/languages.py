@@ -1,22 +1,27 @@
-"""The languages whose words BM25 reduces to stems, and which of them a document is in.
+"""The languages whose words BM25 reduces to stems, and which of them a passage is in.
 
-A document says its language in the metadata field `FIELD`. Without one, and in a language that is
-not in `LANGUAGES`, its words are cut as English ones are.
+A document says its language in the metadata field `FIELD`, or several, of which the nearest is
+chosen for each passage. Without one, and in a language that is not in `LANGUAGES`, its words are
+cut as English ones are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from hybrid_search.text.words import make_word_set
 
 if TYPE_CHECKING:
     import tantivy
+    from py3langid.langid import LanguageIdentifier
 
 FIELD = "language"
-"""The metadata field with the language of a document."""
+"""The metadata field with the language of a document, or a list of several."""
+
+DETECTED_CHARACTERS = 5000
+"""How much of a text is read to detect its language."""
 
 ENGLISH = "en"
 
@@ -75,14 +80,36 @@ def parse_language(value: object) -> str | None:
     return _CODES.get(value.strip().lower().replace("_", "-").partition("-")[0])
 
 
-def find_language(metadata: Mapping[str, Any]) -> str:
-    """Return the code of the language by which the words of a document are cut."""
-    return parse_language(metadata.get(FIELD)) or ENGLISH
+def find_language(metadata: Mapping[str, Any], text: str) -> str:
+    """Return the code of the language by which the words of a passage of a document are cut."""
+    codes = set(filter(None, map(parse_language, iterate_values(metadata.get(FIELD)))))
+    return detect_language(text, codes) if len(codes) > 1 else next(iter(codes), ENGLISH)
 
 
 def list_languages(values: Iterable[object]) -> list[str]:
     """Return the codes of the languages of documents with these values of `FIELD`, and English."""
-    return sorted({ENGLISH, *filter(None, map(parse_language, values))})
+    single_values = (single for value in values for single in iterate_values(value))
+    return sorted({ENGLISH, *filter(None, map(parse_language, single_values))})
+
+
+def iterate_values(value: object) -> Iterator[object]:
+    """Yield what a document says of its languages, one by one."""
+    yield from value if isinstance(value, list) else (value,)
+
+
+def detect_language(text: str, codes: Collection[str] = LANGUAGES) -> str:
+    """Return which of some languages of `LANGUAGES` a text is most likely in, by its code."""
+    ranked = _identifier().rank(text[:DETECTED_CHARACTERS])
+    return next(str(code) for code, _ in ranked if code in codes)
+
+
+@cache
+def _identifier() -> LanguageIdentifier:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # a tenth of a second
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+    identifier.set_languages(list(LANGUAGES))
+    return identifier
 
 
 def remove_elision(term: str, language: str) -> str:

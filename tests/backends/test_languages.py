@@ -72,3 +72,26 @@ def test_a_document_that_changes_its_language_is_cut_anew(filled_store: Backend)
     fill_index(filled_store, [{**DOCUMENTS[2], "language": "en"}])
     assert set(bm25_scores(filled_store, "Kaste")) == set()
     assert set(bm25_scores(filled_store, "Kasten")) == {"at"}
+
+
+def test_each_passage_of_a_document_in_two_languages_is_cut_in_its_own(store: Backend) -> None:
+    english = "The agent returned my call, and I was asked to wait for the next bill. " * 8
+    french = "Bonjour, j’attends toujours les remboursements que vous m’avez promis hier. " * 8
+    turns = [{"speaker": "agent", "text": english}, {"speaker": "customer", "text": french}]
+    fill_index(store, [{"id": "both", "turns": turns, "language": ["en", "fr"]}, DOCUMENTS[0]])
+
+    def find_texts(phrase: str) -> list[str]:
+        request = make_request(phrase, semantic=False)
+        keys = [passage.key for passage in store.find("calls", request).passages]
+        contents = store.fetch_contents("calls", keys)
+        return [contents[key].text for key in keys if "gifts" not in contents[key].text]
+
+    # "rembourse" has the stem of "remboursements" in French alone, "returning" in English
+    for phrase, word in (("rembourse", "remboursements"), ("returning", "returned")):
+        texts = find_texts(phrase)
+        assert texts
+        assert all(word in text for text in texts)
+    for language in ("en", "fr"):
+        request = make_request("returning", conditions=(Condition("language", (language,)),))
+        found = store.find("calls", request).passages
+        assert {passage.document_id for passage in found} == {"both"}

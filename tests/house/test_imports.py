@@ -49,7 +49,7 @@ ALLOWED_IMPORTERS = {
     "isal": {"backends.crc"},
     "tantivy": {"text.languages", *(f"backends.embedded.{name}" for name in EMBEDDED.split())},
     "Stemmer": {"text.stems"},
-    "py3langid": {"ingest.document_language"},
+    "py3langid": {"text.languages"},
     "numkong": {"encoder.precisions", "text.codebook", "text.residual_codes"},
     "sqlite3": {"ingest.seen_ids", "ingest.sources.turn_rows"},
     "opensearchpy": {"backends.server.transport.client"},

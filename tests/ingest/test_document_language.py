@@ -11,7 +11,8 @@ import hybrid_search
 from hybrid_search.client import Client
 from hybrid_search.encoder.base import Encoder, EncoderInfo
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.document_language import detect_language, warn_of_languages
+from hybrid_search.ingest.document_language import warn_of_languages
+from hybrid_search.text.languages import detect_language
 
 GERMAN = "Guten Tag, ich habe zwei Rechnungen für dieselbe Bestellung bekommen und bitte um Geld."
 ENGLISH = "Hello, I was sent two bills for one and the same order, and I'd like a refund."
@@ -65,6 +66,19 @@ def test_a_language_that_the_model_does_not_know_is_told(
 
 def test_the_model_that_ships_says_that_it_knows_english(real_encoder: Encoder) -> None:
     assert real_encoder.info.languages == ("en",)
+
+
+def test_a_call_in_two_languages_has_both_and_what_is_said_shortly_counts_for_none(
+    client: Client,
+) -> None:
+    texts = [GERMAN, "Hotel Bristol, OK.", SPANISH, "Sí.", f"{GERMAN} Ich warte."]
+    turns = [{"speaker": "customer", "text": text} for text in texts]
+    short = [{"speaker": "customer", "text": text} for text in ("Guten Morgen!", "Ja, genau.")]
+    summary = client.ingest(
+        [{"id": "a", "turns": turns}, {"id": "b", "turns": short}], language="detect"
+    )
+    assert read_languages(client) == {"a": ["de", "es"], "b": "de"}
+    assert summary.languages == {"de": 2, "es": 1}
 
 
 @pytest.mark.parametrize("text", ["", "?!", "1234 5678", "\U0001f600"])

@@ -33,7 +33,7 @@ def test_a_language_is_read_from_codes_and_names(value: object, code: str | None
 def test_words_without_a_known_language_are_cut_as_english_ones(
     metadata: dict[str, object],
 ) -> None:
-    assert find_language(metadata) == "en"
+    assert find_language(metadata, "Hello") == "en"
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def build_source(
 
 def name_texts(metadata: Mapping[str, Any], text: str) -> dict[str, dict[str, str]]:
     """Return the text of a passage under its language, whose analyzer cuts it; of English none."""
-    language = find_language(metadata)
+    language = find_language(metadata, text)
     return {} if language == ENGLISH else {"texts": {language: text}}
 
 
