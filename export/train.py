@@ -136,21 +136,21 @@ def _read_pool(
         )
     larger = _load_teacher(options, _device(options.device))
     fingerprint = to_onnx.weights_digest(larger)
-    special_tokens = not (options.teacher / HEAD).is_file()
-    teacher = FrozenEncoder(larger, Cutter(options.teacher), budget, fast, special_tokens)
+    special_tokens = not (options.teacher_weights / HEAD).is_file()
+    teacher = FrozenEncoder(larger, Cutter(options.teacher_weights), budget, fast, special_tokens)
     reader = FrozenEncoder(
         student, Cutter(Path(options.source.folder)), budget, special_tokens=False
     )
     pool = start.read_pool(run_recipe, corpora, teacher, fingerprint, reader, options.out)
     head = pool.directions if larger.head is None else pool.directions @ larger.head.weight.cpu()
     turned = SpanEncoder(larger.body, head).to(_device(options.device))
-    cutter = Cutter(options.teacher)
+    cutter = Cutter(options.teacher_weights)
     return pool, FrozenEncoder(turned, cutter, budget, fast, special_tokens)
 
 
 def _load_teacher(options: argparse.Namespace, device: torch.device) -> SpanEncoder:
     """Return the larger encoder; "eager" is the one attention that all kinds have."""
-    model = SpanEncoder.load(options.teacher, "eager")
+    model = SpanEncoder.load(options.teacher_weights, "eager")
     model.to(device)
     return model
 
@@ -242,7 +242,7 @@ def _judge(run: loop.Run, options: argparse.Namespace) -> FrozenEncoder:
     if not options.teacher:
         return run.teacher
     larger = _load_teacher(options, run.device)
-    return FrozenEncoder(larger, Cutter(options.teacher), run.budget, run.bfloat16)
+    return FrozenEncoder(larger, Cutter(options.teacher_weights), run.budget, run.bfloat16)
 
 
 def export(folder: Path, dimension: int | None, sizes: Sequence[int], base: to_onnx.Source) -> None:
@@ -291,6 +291,8 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     options.recipe = recipe.find(options.recipe or _default_recipe(options))
     options.calls = calls.read(options.adapt) if options.adapt else None
     options.source = _find_source(options)
+    teacher = options.teacher
+    options.teacher_weights = teacher and _restore(teacher, options.out / "teacher")
     return options
 
 
@@ -310,7 +312,8 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--teacher",
         type=Path,
-        help="a larger Hugging Face encoder folder, for recipes with a pool of texts that it reads",
+        help="another Hugging Face encoder folder, or a model folder, for recipes with a pool of"
+        " texts that it reads",
     )
     parser.add_argument(
         "--triples",
@@ -370,12 +373,19 @@ def _default_recipe(options: argparse.Namespace) -> Path:
 def _find_source(options: argparse.Namespace) -> to_onnx.Source:
     """Return the source of the weights to begin with; those of a model folder are restored."""
     base = options.base or str(SHIPPED)
-    if not (Path(base) / "encoder.json").is_file():
+    if not (Path(base) / model_folder.SETTINGS).is_file():
         return to_onnx.find(base, None, None)
-    settings, folder = model_folder.read(Path(base)), options.out / "base"
-    if not (folder / HEAD).is_file():
-        restore(Path(base), folder)
+    settings, folder = model_folder.read(Path(base)), _restore(Path(base), options.out / "base")
     return to_onnx.Source(str(folder), settings.name, settings.license, settings.origin)
+
+
+def _restore(folder: Path, weights: Path) -> Path:
+    """Return the folder `weights`, which gets those of a model folder; or another `folder`."""
+    if not (folder / model_folder.SETTINGS).is_file():
+        return folder
+    if not (weights / HEAD).is_file():
+        restore(folder, weights)
+    return weights
 
 
 def main(argv: Sequence[str] | None = None) -> None:

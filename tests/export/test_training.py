@@ -512,13 +512,20 @@ def test_a_pool_without_a_teacher_and_readers_without_a_pool_are_refused(make_ru
         recipe.parse({"name": "x", "pool": {"texts": 9}, "stages": [{**plan, "texts": 0}]})
 
 
+@pytest.mark.parametrize("has_head", [False, True])
 def test_a_run_learns_from_a_larger_teacher_and_then_from_itself(
-    make_run: MakeRun, tiny: Path, tmp_path: Path
+    make_run: MakeRun, tiny: Path, tmp_path: Path, *, has_head: bool
 ) -> None:
-    """The second stage's teacher is what the first one ended with, less special tokens."""
+    """The second stage's teacher is what the first one ended with, less special tokens.
+
+    A teacher with a head was trained here, so it leaves them out, too.
+    """
     larger = tmp_path / "larger"
     save_weights(larger, 8 + len(WORDS), hidden_size=48, num_hidden_layers=1)
     (larger / "tokenizer.json").write_bytes((tiny / "tokenizer.json").read_bytes())
+    if has_head:
+        head = torch.linalg.qr(torch.randn(48, 48, generator=torch.manual_seed(1)))[0]
+        SpanEncoder(SpanEncoder.load(larger).body, head).save(larger, larger)
     transfer = stage(
         40, "{ transfer = 1.0, similarity = 1.0 }", texts=8, lr=3e-3, distil_from="larger"
     )
