@@ -98,16 +98,20 @@ def draw_translations(corpora: Sequence[data.Corpus], plan: PoolPlan, seed: str)
     """Return different sentences in other languages, and the English ones that a teacher reads.
 
     Raises:
-        SystemExit: If the corpora have fewer than the plan.
+        SystemExit: If a file has fewer than the plan.
     """
-    english = {text: source for corpus in corpora for text, source in corpus.english.items()}
-    if len(english) < plan.translations:
-        raise SystemExit(
-            f"the pool is to have {plan.translations} translations, but the files of triples have"
-            f" {len(english)}: add files of parallel sentences, or ask for fewer"
-        )
     random = Random(f"{seed}/translations")  # noqa: S311 (no secret)
-    return {text: english[text] for text in random.sample(list(english), plan.translations)}
+    of_files = {corpus.name: corpus.english for corpus in corpora}
+    translations: dict[str, str] = {}
+    for name, count in sorted(plan.translations.items()):
+        english = of_files.get(name, {})
+        if len(english) < count:
+            raise SystemExit(
+                f"the pool is to have {count} translations of {name}, but the files of triples have"
+                f" {len(english)}: add the file of parallel sentences, or ask for fewer"
+            )
+        translations |= {text: english[text] for text in random.sample(list(english), count)}
+    return translations
 
 
 def _clause(sampler: data.Sampler, random: Random) -> str:

@@ -77,13 +77,13 @@ class PoolPlan:
     """The short texts that a larger teacher reads: their number, and weights of files.
 
     `export.training.pool` describes them. `data` and `others` are as in `Stage`. Beside `texts`
-    there are `translations`, of which the teacher reads the English sentence.
+    there are so many `translations` of each file named, of which the teacher reads the English.
     """
 
     texts: int = 0
-    translations: int = 0
     data: Mapping[str, float] = field(default_factory=dict)
     others: float = 1.0
+    translations: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def test_a_sentence_is_found_by_its_translation_and_not_by_the_next_sentence(
 def test_the_teacher_reads_english_where_the_student_reads_a_translation(
     corpus: Corpus, tmp_path: Path
 ) -> None:
-    plan = recipe.PoolPlan(texts=1, translations=5)
+    plan = recipe.PoolPlan(texts=1, translations={"sentences": 5})
     english = pool.draw_translations([corpus], plan, "1")
     assert english == pool.draw_translations([corpus], plan, "1")
     assert len(english) == 5
@@ -65,6 +65,9 @@ def test_the_teacher_reads_english_where_the_student_reads_a_translation(
     torch.testing.assert_close(read.vectors, expected.half())
 
 
-def test_more_translations_than_there_are_is_an_error(corpus: Corpus) -> None:
-    with pytest.raises(SystemExit, match=r"to have 7 translations, but .* have 6: add files"):
-        pool.draw_translations([corpus], recipe.PoolPlan(texts=1, translations=7), "1")
+@pytest.mark.parametrize(("plan", "count"), [({"sentences": 7}, 6), ({"others": 7}, 0)])
+def test_more_translations_than_there_are_is_an_error(
+    corpus: Corpus, plan: dict[str, int], count: int
+) -> None:
+    with pytest.raises(SystemExit, match=rf"have 7 translations of .* have {count}: add the file"):
+        pool.draw_translations([corpus], recipe.PoolPlan(texts=1, translations=plan), "1")
