@@ -90,8 +90,8 @@ class Preparation:
         if not matches_where(self.options.where or {}, document.id, document.metadata):
             self.summary.excluded += 1
             return None
-        for language in filter(None, iterate_values(document.metadata.get(LANGUAGE))):
-            self.summary.languages[str(language)] += 1
+        for value in filter(None, iterate_values(document.metadata.get(LANGUAGE))):
+            self.summary.languages[str(value)] += 1
         source_hash = document_parser.source_hash(canonical, self.spec)
         place = f"{line.source}:{line.number}"
         earlier = self.seen_ids.add(document.id, place, source_hash)
