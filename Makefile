@@ -91,7 +91,7 @@ test-wheel: $(VENV)/.dev
 
 # One worker for each server. pytest fails where no test was selected, and without servers there is none to select.
 test-servers: $(VENV)/.dev
-	$(BIN)/python -m tools.servers --servers "$${SERVERS:-default}" -- $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup -m "server and not long"
+	$(BIN)/python -m tools.servers --servers "$${SERVERS:-default}" -- $(BIN)/python -m pytest --numprocesses 2 --dist loadscope -m "server and not long"
 
 # OpenSearch and Elasticsearch on loopback for anybody who wants to try; SERVERS=opensearch-3.5.0 starts that one alone.
 servers: $(VENV)/.dev

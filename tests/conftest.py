@@ -36,9 +36,6 @@ PRESERVED_VARIABLES = ("HYBRID_SEARCH_TEST_URLS",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "server" in item.keywords and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(next(iter(live_servers.LABELS.values()), "")))
     if not DATA.is_dir():
         skip = pytest.mark.skip(
             reason="the data sets in ../shared/data are not beside this checkout"
@@ -46,6 +43,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if "data" in item.keywords:
                 item.add_marker(skip)
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which not every environment has
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if not live_servers.LABELS:
+        return None
+    from tests.helpers.server_scheduling import ServerScheduling
+
+    return ServerScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

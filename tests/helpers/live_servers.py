@@ -38,14 +38,8 @@ def _server_label(url: str) -> str:
 
 
 LABELS = {url: _server_label(url) for url in os.environ.get("HYBRID_SEARCH_TEST_URLS", "").split()}
-SERVERS = [
-    pytest.param(url, id=label, marks=[pytest.mark.server, pytest.mark.xdist_group(label)])
-    for url, label in LABELS.items()
-]
-"""Additional `params` of a fixture: empty if no servers are named.
-
-One worker has all tests of a server, since a test removes all indexes that appear meanwhile.
-"""
+SERVERS = [pytest.param(url, id=label, marks=pytest.mark.server) for url, label in LABELS.items()]
+"""Additional `params` of a fixture: empty if no servers are named."""
 
 URLS = SERVERS or [
     pytest.param("", marks=pytest.mark.skip(reason="HYBRID_SEARCH_TEST_URLS names no server"))
