@@ -28,7 +28,7 @@ from tests.helpers.ingest_process import start_ingest
 from tests.helpers.tiny_encoder import TinyEncoder
 
 INBOX = Path("inbox")
-SECONDS = 60.0
+SECONDS = 240.0
 
 
 @pytest.fixture(autouse=True)

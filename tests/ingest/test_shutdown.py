@@ -23,7 +23,7 @@ from tests.helpers.ingest_process import start_ingest
 pytestmark = pytest.mark.faults
 
 URL = "embedded:store"
-TIMEOUT = 60
+TIMEOUT = 240
 
 
 def make_line(number: int) -> str:
