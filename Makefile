@@ -159,6 +159,10 @@ $(WEIGHTS)/bge-small:
 	$(MAKE) .venv-export/.done
 	.venv-export/bin/python -m export.bge --out $@
 
+$(WEIGHTS)/e5-small:
+	$(MAKE) .venv-export/.done
+	.venv-export/bin/python -m export.e5 --out $@
+
 $(WEIGHTS)/mpnet/encoder.json: | $(WEIGHTS)/all-mpnet-base-v2
 	.venv-export/bin/python -m export.to_onnx --base $(WEIGHTS)/all-mpnet-base-v2 --license Apache-2.0 --origin "$(MPNET_ORIGIN)" --precision float32 --out $(dir $@)
 
