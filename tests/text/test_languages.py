@@ -60,6 +60,14 @@ def test_forms_of_a_word_have_one_stem(language: str, text: str, phrase: str) ->
     assert stem in stem_text(text[start:end], None, language).split()
 
 
+def test_of_several_languages_a_passage_has_the_nearest() -> None:
+    metadata = {"language": ["en-GB", "French", "tlh"]}
+    assert find_language(metadata, "I was asked to wait for the next bill") == "en"
+    assert find_language(metadata, "J’attends toujours les remboursements") == "fr"
+    assert find_language({"language": ["de"]}, "J’attends toujours") == "de"
+    assert find_language({"language": []}, "J’attends toujours") == "en"
+
+
 def test_each_language_leaves_out_its_own_stop_words() -> None:
     assert stem_text("die Frage", None, "de") == "de/frag"
     assert stem_text("they die", None, "en") == "die"
