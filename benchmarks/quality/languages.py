@@ -45,7 +45,7 @@ def measure(encoder: Encoder, data: Path) -> dict[str, Any]:
     figures: dict[str, Any] = {"topics": {}, "map": {}}
     for language in LANGUAGES:
         topics = _read_topics(TOPICS, language)
-        asked = {
+        topics_by_wording = {
             language: topics,
             f"{language} by English phrases": {
                 name: replace(topic, phrases=english[name].phrases)
@@ -54,7 +54,7 @@ def measure(encoder: Encoder, data: Path) -> dict[str, Any]:
             f"en, the topics of {language}": {name: english[name] for name in topics},
         }
         figures["topics"][language] = len(topics)
-        for name, phrased in asked.items():
+        for name, phrased in topics_by_wording.items():
             figures["map"][name] = _measure_topics(encoder, list(phrased.values()))
     return {**figures, "nearest translation": _measure_translations(encoder, data)}
 
@@ -74,11 +74,11 @@ def _measure_topics(encoder: Encoder, topics: Sequence[WrittenTopic]) -> dict[st
     """Return MAP by the best span, by style, with intervals over topics."""
     texts = [text for topic in topics for text in list_texts(topic)]
     grades = [dict.fromkeys(rows.says, 1) for rows in list_rows(topics)]
+    phrases = [topic.phrases[style] for style in STYLES for topic in topics]
+    scores = score_texts(encoder, texts, means(encoder, phrases)).span  # reads the turns once
     figures = {}
-    for style in STYLES:
-        phrases = [topic.phrases[style] for topic in topics]
-        scores = score_texts(encoder, texts, means(encoder, phrases)).span
-        ranked = [np.argsort(-column, kind="stable").tolist() for column in scores.T]
+    for style, table in zip(STYLES, np.split(scores, len(STYLES), axis=1), strict=True):
+        ranked = [np.argsort(-column, kind="stable").tolist() for column in table.T]
         figures[style] = bootstrap.summary(evaluate(ranked, grades, [MAP])[MAP])
     return figures
 
