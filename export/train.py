@@ -143,7 +143,9 @@ def _read_pool(
         student, Cutter(Path(options.source.folder)), budget, special_tokens=False
     )
     pool = start.read_pool(run_recipe, corpora, teacher, fingerprint, reader, options.out)
-    head = pool.directions if larger.head is None else pool.directions @ larger.head.weight.cpu()
+    head = pool.directions
+    if larger.head is not None:
+        head = head @ larger.head.weight.cpu().float()  # a frozen one may be in bfloat16
     turned = SpanEncoder(larger.body, head).to(_device(options.device))
     return pool, FrozenEncoder(turned, cutter, budget, fast, special_tokens)
 
