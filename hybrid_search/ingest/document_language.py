@@ -9,7 +9,13 @@ from dataclasses import replace
 
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.errors import UsageError
-from hybrid_search.text.languages import FIELD, LANGUAGES, detect_language, parse_language
+from hybrid_search.text.languages import (
+    FIELD,
+    LANGUAGES,
+    describe_unknown,
+    detect_language,
+    parse_language,
+)
 from hybrid_search.text.types import Document
 
 _log = logging.getLogger(__name__)
@@ -65,18 +71,16 @@ def warn_of_languages(counts: Mapping[str, int], model: EncoderInfo) -> None:
 
     `counts` are the documents by what they say of their language.
     """
-    of_languages: Counter[str] = Counter()
+    unknown: Counter[str] = Counter()
     for value, count in counts.items():
         code = parse_language(value)
         if code and code not in model.languages:
-            of_languages[LANGUAGES[code].capitalize()] += count
-    if model.languages and of_languages:
-        known = [LANGUAGES.get(code, code).capitalize() for code in model.languages]
+            unknown[code] += count
+    if model.languages and unknown:
+        names = sorted(LANGUAGES[code].capitalize() for code in unknown)
         _log.warning(
-            "%d documents are in %s, but %s is made for %s: their words are found, their meanings "
-            "hardly. Use a model that knows the language (--model)",
-            of_languages.total(),
-            " or ".join(sorted(of_languages)),
-            model.name,
-            " and ".join(known),
+            "%d documents are in %s, but %s. Their words are found, their meanings hardly",
+            unknown.total(),
+            " or ".join(names),
+            describe_unknown(unknown, model.name, model.languages),
         )

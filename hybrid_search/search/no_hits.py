@@ -1,6 +1,7 @@
-"""Explanations for a query without hits: an empty index, no such speaker, or `where`.
+"""Explanations for a query that found nothing, or nothing likely.
 
-Used only after a query without hits, so other queries pay nothing for it.
+Used only after such a query, and `explain_language` where documents say their language: others pay
+nothing for it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from dataclasses import replace
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.turn_layout import read_speakers
 from hybrid_search.backends.types import Request, StoredPassage
+from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.errors import UsageError, show_value
 from hybrid_search.search.query import Query
 from hybrid_search.text.filters import ID, Condition, leaves, list_alternatives
+from hybrid_search.text.languages import LANGUAGES, describe_unknown, recognise_language
 from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.values import read_period
 
@@ -37,6 +40,28 @@ def explain_no_hits(
     for explanation in explanations:
         _log.warning("%s", explanation)
     return explanations
+
+
+def explain_language(phrases: Sequence[str], model: EncoderInfo) -> list[str]:
+    """Return and log a warning that a phrase is in a language that the model does not know.
+
+    Its probabilities mean little then: to such a model all German is alike.
+    """
+    if not model.languages:
+        return []
+    recognised = {phrase: recognise_language(phrase) for phrase in phrases}
+    unknown = {
+        phrase: code for phrase, code in recognised.items() if code and code not in model.languages
+    }
+    if not unknown:
+        return []
+    phrase, code = next(iter(unknown.items()))
+    warning = (
+        f"{show_value(phrase)} seems to be {LANGUAGES[code].capitalize()}, but "
+        f"{describe_unknown(unknown.values(), model.name, model.languages)} (--model)"
+    )
+    _log.warning("%s", warning)
+    return [warning]
 
 
 def describe_empty_index(index: str) -> str:

@@ -50,6 +50,7 @@ from hybrid_search.search.result import Result
 from hybrid_search.search.span_search import build_span_filter
 from hybrid_search.search.types import ScoredPassage
 from hybrid_search.text.filters import compile_where
+from hybrid_search.text.languages import FIELD as LANGUAGE
 
 FindTunedMap = Callable[[str, Sequence[str]], Calibration | None]
 """Returns the map fitted to judgments of some phrases, for the fingerprint of a model."""
@@ -118,6 +119,8 @@ def _search(
         warnings += (
             by_speaker and explain_no_speaker(backend, query.index, requests[0])
         ) or no_hits.explain_no_hits(backend, query, requests[0], fields)
+    if LANGUAGE in fields or Result(hits, len(hits)).likely == 0:
+        warnings += no_hits.explain_language(query.phrases, encoder.info)
     plan = {
         **_plan(query, spec, encoder.info.precision),
         "spans_by": spans_by,

@@ -57,7 +57,8 @@ def test_a_language_that_the_model_does_not_know_is_told(
     warn_of_languages(counts, model)
     (message,) = caplog.messages
     assert message.startswith(
-        "4 documents are in French or German, but slice is made for English: their words are found"
+        "4 documents are in French or German, but slice is made for English; slice-multilingual "
+        "knows French and German. Their words are found"
     )
     warn_of_languages({"en": 5, "Klingon": 1}, model)
     warn_of_languages(counts, replace(model, languages=()))  # nobody says what it knows

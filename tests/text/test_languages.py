@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from hybrid_search.text.languages import LANGUAGES, find_language, parse_language
+from hybrid_search.text.languages import (
+    LANGUAGES,
+    describe_unknown,
+    find_language,
+    parse_language,
+    recognise_language,
+)
 from hybrid_search.text.stems import count_stems, find_matches, stem_text
 
 
@@ -83,3 +89,25 @@ def test_accents_do_not_matter_however_they_are_encoded() -> None:
 def test_a_term_is_not_taken_for_one_of_another_language(language: str) -> None:
     others = [code for code in LANGUAGES if code != language]
     assert not count_stems("gift kind", [language]).keys() & count_stems("gift kind", others).keys()
+
+
+@pytest.mark.parametrize(
+    ("phrase", "code"),
+    [
+        ("Ich möchte mein Geld zurück", "de"),
+        ("I would like my money back", "en"),
+        ("quiero que me devuelvan el dinero", "es"),
+        ("Zürich", None),  # a name
+        ("no problem", None),  # it could be Spanish, too
+    ],
+)
+def test_the_language_of_a_phrase_is_recognised_if_that_is_certain(
+    phrase: str, code: str | None
+) -> None:
+    assert recognise_language(phrase) == code
+
+
+def test_only_languages_that_the_other_model_knows_are_promised() -> None:
+    described = describe_unknown(["fi", "de"], "slice", ["en"])
+    assert described == "slice is made for English; slice-multilingual knows German"
+    assert describe_unknown(["fi"], "slice", ["en"]) == "slice is made for English"
