@@ -9,7 +9,7 @@ ships. The same seed gives the same file on the same machine. It needs no torch.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from benchmarks.quality.calibrate import record_digest
 from export import card
 from export.boundaries import corpora
 from export.boundaries.encoded import BATCH, Progress
+from export.boundaries.gaps import TRANSLATED
 from export.fit_command import make_parser, report
 from export.npz import write_arrays
 from hybrid_search import encoder
@@ -63,7 +64,8 @@ def main() -> None:
         full_encoder = encoder.load(options.model, "cpu")
     except HybridSearchError as error:
         raise SystemExit(str(error)) from error
-    vectors = encode_words(full_encoder, options.data, options.seed, options.words, report)
+    turns = read_turns(options.data, full_encoder.info.languages)
+    vectors = encode_words(full_encoder, turns, options.seed, options.words, report)
     centroids = fit_centroids(vectors, options.centroids, options.seed, report)
     path = options.model / CODEBOOK
     write_arrays(path, {"centroids": centroids})
@@ -74,7 +76,7 @@ def main() -> None:
         centroids=len(centroids),
         seed=options.seed,
         words=len(vectors),
-        sources=", ".join(SOURCES),
+        sources=", ".join(turns),
         cosine=mean,
         energy=energy,
     )
@@ -82,27 +84,38 @@ def main() -> None:
     print(about)
 
 
+def read_turns(data: Path, languages: Collection[str]) -> dict[str, list[str]]:
+    """Return the turns of `SOURCES` by name, and those in the other languages of a model."""
+    turns = {name: read(data) for name, read in SOURCES.items()}
+    translated = corpora.read_translated_turns(languages)
+    return turns | {TRANSLATED: translated} if translated else turns
+
+
 def encode_words(
-    full_encoder: Encoder, data: Path, seed: int, count: int, progress: Progress
+    full_encoder: Encoder,
+    turns_by_source: Mapping[str, Sequence[str]],
+    seed: int,
+    count: int,
+    progress: Progress,
 ) -> Floats:
-    """Return the unit vectors of words in the turns of `SOURCES`, float32 ``[words, dimension]``.
+    """Return the unit vectors of words in turns, float32 ``[words, dimension]``.
 
     Args:
         full_encoder: The encoder, with vectors in full.
-        data: The folder of data sets.
+        turns_by_source: The turns of each source, of which each gives as many words.
         seed: Of the choice of turns.
         count: Number of words, about.
         progress: Is told how many words are encoded.
     """
     vectors: list[Floats] = []
-    for name, read in SOURCES.items():
-        turns = sorted(set(read(data)))
+    for name, of_source in turns_by_source.items():
+        turns = sorted(set(of_source))
         corpora.make_random(seed, name).shuffle(turns)
         encoded = 0
         for block in _list_word_vectors(full_encoder, turns):
             vectors.append(block)
             encoded += len(block)
-            if encoded >= count / len(SOURCES):
+            if encoded >= count / len(turns_by_source):
                 break
         progress(f"{encoded:,} words of {name} encoded")
     return np.concatenate(vectors)

@@ -5,15 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from benchmarks.quality.written import MORE_TOPICS
+from hybrid_search.text.languages import ENGLISH
+
 Row = dict[str, Any]
 
 TRAIN = "train"
+OTHER_LANGUAGES = MORE_TOPICS.with_name("other_languages.jsonl")
+PARALLEL_TURNS = MORE_TOPICS.with_name("parallel_turns.jsonl")
 OUT_OF_SCOPE = "oos"
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -53,6 +58,12 @@ def read_turns(data: Path, name: str) -> list[str]:
 def read_sgd_turns(data: Path) -> list[str]:
     """Return what is said in the calls of SGD that are about training domains alone."""
     return [turn["text"] for turn in _list_sgd_turns(data)]
+
+
+def read_translated_turns(languages: Collection[str]) -> list[str]:
+    """Return the turns that were written in several languages, in those but English."""
+    rows = read_rows(PARALLEL_TURNS)
+    return [row[code] for row in rows for code in languages if code != ENGLISH and code in row]
 
 
 def read_positives(data: Path, name: str) -> list[str]:

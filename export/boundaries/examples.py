@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -9,6 +10,7 @@ from export.boundaries import composed, corpora, marked_turns, natural
 from export.boundaries.encoded import Progress, encode_texts
 from export.boundaries.gaps import RECOGNISED, WRITTEN
 from export.boundaries.marked import MarkedExample, mark_place, recognise
+from export.boundaries.marked_turns import MarkedTurn
 from export.boundaries.weights import EncodedExample
 from hybrid_search.encoder import Encoder
 from hybrid_search.search.phrase_vector import query_vectors
@@ -49,16 +51,16 @@ def read_marked_sets(encoder: Encoder, data: Path, seed: int, progress: Progress
     sets["natural turns"] = _read_natural_turns(
         encoder, data, corpora.make_random(seed, "natural"), progress
     )
-    sets |= _mark_turns(data, corpora.make_random(seed, "turns"))
+    topics = marked_turns.read_turns(data, encoder.info.languages)
+    sets |= _mark_turns(topics, data, corpora.make_random(seed, "turns"))
     written = {f"{name}, {WRITTEN}": examples for name, examples in sets.items()}
     recognised = {f"{name}, {RECOGNISED}": recognise(sets[name]) for name in sets}
     return {name: examples for name, examples in (written | recognised).items() if examples}
 
 
-def _mark_turns(data: Path, random: Random) -> Sets:
-    """Return the marked turns of written topics, each by any phrasing, and the marked requests."""
-    turns = marked_turns.read_turns(data)
-    turns = random.sample(turns, min(WRITTEN_COUNT, len(turns)))
+def _mark_turns(topics: Sequence[MarkedTurn], data: Path, random: Random) -> Sets:
+    """Return marked turns of written topics, each by any phrasing, and the marked requests."""
+    turns = random.sample(topics, min(WRITTEN_COUNT, len(topics)))
     examples = {
         name: [
             mark_place(random.choice(turn.phrases), turn.text, *turn.clause, turn.core)

@@ -6,7 +6,7 @@ the gaps between them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from hybrid_search.text.words import words
 
 WRITTEN, RECOGNISED = "written", "recognised"
 TOPICS = "written topics"
+TRANSLATED, TRANSLATED_COUNT = "turns in other languages", 6000
 
 LEAST_WORDS, MOST_WORDS = 6, 70
 """Shorter texts are left out. Of longer ones a run of words is taken, from a random place."""
@@ -69,14 +70,22 @@ class LabelledText:
     known: Flags
 
 
-def read_labelled_texts(data: Path, seed: int) -> list[LabelledText]:
-    """Return the texts of all sources in random order, each as written and as recognised."""
+def read_labelled_texts(data: Path, seed: int, languages: Collection[str]) -> list[LabelledText]:
+    """Return the texts of all sources in random order, each as written and as recognised.
+
+    They are in English, and in the other languages of `languages`, by their codes.
+    """
+    candidates = {name: source.read(data) for name, source in SOURCES.items()}
+    counts = {name: source.count for name, source in SOURCES.items()}
+    if translated := corpora.read_translated_turns(languages):
+        candidates[TRANSLATED], counts[TRANSLATED] = translated, TRANSLATED_COUNT
     texts: list[tuple[str, str, tuple[int, int] | None]] = [
         (name, text, None)
-        for name, source in SOURCES.items()
-        for text in select_texts(source.read(data), source.count, corpora.make_random(seed, name))
+        for name, of_source in candidates.items()
+        for text in select_texts(of_source, counts[name], corpora.make_random(seed, name))
     ]
-    texts += [(TOPICS, turn.text, turn.clause) for turn in marked_turns.read_turns(data)]
+    topics = marked_turns.read_turns(data, languages)
+    texts += [(TOPICS, turn.text, turn.clause) for turn in topics]
     corpora.make_random(seed, "order").shuffle(texts)
     return [
         labelled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,14 @@ class MarkedTurn:
     core: Place
 
 
-def read_turns(data: Path) -> list[MarkedTurn]:
-    """Return the turns that say the written topics for training."""
+def read_turns(data: Path, languages: Collection[str] = ()) -> list[MarkedTurn]:
+    """Return the turns that say the written topics for training, in English and `languages`."""
     folder = data / "written"
     paths = (folder / "topics.jsonl", folder / "long_turns.jsonl", MORE_TOPICS)
-    rows = (row for path in paths for row in corpora.read_rows(path))
+    rows = [row for path in paths for row in corpora.read_rows(path)]
+    rows += [
+        row for row in corpora.read_rows(corpora.OTHER_LANGUAGES) if row["language"] in languages
+    ]
     topics = (row for row in rows if row["domain"] not in DEV_DOMAINS)
     return [turn for topic in topics for turn in _parse_topic(topic)]
 

@@ -83,7 +83,7 @@ def train_prior(
         seed: Of all draws, and of the network.
         progress: Is told what was done.
     """
-    labelled_texts = read_labelled_texts(data, seed)
+    labelled_texts = read_labelled_texts(data, seed, encoder.info.languages)
     encodings = encode_texts(encoder, [labelled.text for labelled in labelled_texts], progress)
     gap_examples = [
         LabelledEncoding(labelled, encoded)

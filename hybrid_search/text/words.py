@@ -70,11 +70,14 @@ def make_word_set(text: str) -> frozenset[str]:
 
 def contains_words(text: str, phrase: str) -> bool:
     """Return whether a text contains the words of a phrase in sequence, ignoring case."""
-    padded = [
-        f" {' '.join(whole[start:end] for start, end in words(whole).tolist())} ".casefold()
-        for whole in (text, phrase)
-    ]
-    return padded[1] in padded[0]
+    wanted, folded = _join_words(phrase), text.casefold()
+    if any(word not in folded for word in wanted.split()):  # so most texts need not be cut
+        return False
+    return f" {wanted} " in f" {_join_words(text)} "
+
+
+def _join_words(text: str) -> str:
+    return " ".join(text[start:end] for start, end in words(text).tolist()).casefold()
 
 
 def include_marks(text: str, bounds: Ints) -> Ints:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from export.boundaries.__main__ import main
 from hybrid_search import encoder
 from hybrid_search.encoder import SHIPPED
 from hybrid_search.system import file_digest
+from hybrid_search.text.languages import detect_language
 from tests.helpers.tiny_encoder import TinyEncoder
 
 TURN = "My card is gone, so I need a new one. It costs 3.50, doesn't it?"
@@ -124,6 +126,22 @@ def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: Any) -> None:
     monkeypatch.setattr(marked_turns, "MORE_TOPICS", more_topics)
     monkeypatch.setattr(sys, "argv", ["export.boundaries", *map(str, arguments)])
     main()
+
+
+def test_a_model_of_several_languages_learns_from_turns_in_them(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marked_turns, "MORE_TOPICS", data / "written" / "more_topics.jsonl")
+    english = gaps.read_labelled_texts(data, 1, ("en",))
+    several = gaps.read_labelled_texts(data, 1, ("de", "en"))
+    assert {text.source for text in several} - {text.source for text in english} == {
+        gaps.TRANSLATED
+    }
+    added = [text for text in several if text.source == gaps.TRANSLATED]
+    assert len(added) > 1000
+    assert {detect_language(text.text, ("de", "en", "fr", "es")) for text in added[:50]} == {"de"}
+    count = Counter(text.source for text in several)[gaps.TOPICS]
+    assert count > Counter(text.source for text in english)[gaps.TOPICS]  # German topics
 
 
 def test_the_command_writes_file_digest_and_card_the_same_again(
