@@ -20,8 +20,8 @@ from hybrid_search.text.types import Document
 CALLS = Path(__file__).parents[1] / "data" / "hard_sample" / "calls.jsonl"
 TOPICS = CALLS.with_name("topics.jsonl")
 
-LANGUAGE = "en"
-"""Calls in other languages are left out: no model under measurement was trained on them."""
+ENGLISH = ("en",)
+"""Calls in other languages are left out where no model under measurement was trained on them."""
 
 TurnKey = tuple[str, int]
 """A turn: the id of its call, and its number in it."""
@@ -36,18 +36,18 @@ class Topic:
     calls: frozenset[str]
 
 
-def read_turns() -> dict[TurnKey, str]:
-    """Return the text of every turn of the calls in English."""
+def read_turns(languages: Container[str] = ENGLISH) -> dict[TurnKey, str]:
+    """Return the text of every turn of the calls in some languages."""
     return {
         (document.id, number): turn.text
-        for document in _read_calls().values()
+        for document in _read_calls(languages).values()
         for number, turn in enumerate(document.turns)
     }
 
 
-def read_topics() -> list[Topic]:
-    """Return the topics with what is labelled in English."""
-    return [_build_topic(record) for record in _read_records(_read_calls())]
+def read_topics(languages: Container[str] = ENGLISH) -> list[Topic]:
+    """Return the topics with what is labelled in the calls in some languages."""
+    return [_build_topic(record) for record in _read_records(_read_calls(languages))]
 
 
 def _build_topic(record: dict[str, Any]) -> Topic:
@@ -77,11 +77,13 @@ def _mark(call: Document, phrase: str, span: dict[str, Any]) -> MarkedText:
     return MarkedText(phrase, turn.text, (place,))
 
 
-def _read_calls() -> dict[str, Document]:
-    """Return the calls in English by their ids."""
+def _read_calls(languages: Container[str] = ENGLISH) -> dict[str, Document]:
+    """Return the calls in some languages by their ids."""
     documents = (document_parser.parse(line.data)[0] for line in files.read([str(CALLS)]))
     return {
-        document.id: document for document in documents if document.metadata["language"] == LANGUAGE
+        document.id: document
+        for document in documents
+        if document.metadata["language"] in languages
     }
 
 

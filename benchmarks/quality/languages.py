@@ -3,7 +3,8 @@
 The topics are those of ``export/data/written/other_languages.jsonl`` whose trade is never trained
 on. A phrasing ranks the turns of its language's topics, as in `benchmarks.quality.written`: in the
 same language, and in English, by the phrasings of the English topic. The sentences are those of
-``data/stsb_multi`` marked ``dev``: how many English ones are nearest to their own translation.
+``data/stsb_multi`` marked ``dev``: how many English ones are nearest to their own translation. And
+the English topics of the hard sample rank its calls, of which a few are in German and Spanish.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.quality import bootstrap
+from benchmarks.quality import bootstrap, hard_sample
 from benchmarks.quality.measures import MAP, evaluate
 from benchmarks.quality.span_scores import score_texts
 from benchmarks.quality.vectors import means
@@ -37,6 +38,7 @@ TOPICS = MORE_TOPICS.with_name("other_languages.jsonl")
 SENTENCES = "stsb_multi/sentences.jsonl.gz"
 LANGUAGES = ("de", "es", "fr", "it")
 TRANSLATIONS = (*LANGUAGES, "pt", "nl")
+SAMPLE_LANGUAGES = {"en": ("en",), "de, es": ("de", "es")}
 
 
 def measure(encoder: Encoder, data: Path) -> dict[str, Any]:
@@ -56,7 +58,11 @@ def measure(encoder: Encoder, data: Path) -> dict[str, Any]:
         figures["topics"][language] = len(topics)
         for name, phrased in topics_by_wording.items():
             figures["map"][name] = _measure_topics(encoder, list(phrased.values()))
-    return {**figures, "nearest translation": _measure_translations(encoder, data)}
+    return {
+        **figures,
+        "calls by English phrases": _measure_calls(encoder),
+        "nearest translation": _measure_translations(encoder, data),
+    }
 
 
 def _read_topics(path: Path, language: str | None) -> dict[str, WrittenTopic]:
@@ -80,6 +86,31 @@ def _measure_topics(encoder: Encoder, topics: Sequence[WrittenTopic]) -> dict[st
     for style, table in zip(STYLES, np.split(scores, len(STYLES), axis=1), strict=True):
         ranked = [np.argsort(-column, kind="stable").tolist() for column in table.T]
         figures[style] = bootstrap.summary(evaluate(ranked, grades, [MAP])[MAP])
+    return figures
+
+
+def _measure_calls(encoder: Encoder) -> dict[str, Any]:
+    """Return MAP of the right calls of the hard sample in a language, among those in all."""
+    turns = hard_sample.read_turns(("en", "de", "es"))
+    topics = hard_sample.read_topics()
+    scores = score_texts(
+        encoder, list(turns.values()), means(encoder, [topic.phrase for topic in topics])
+    ).span
+    keys = list(turns)
+    rankings = [
+        list(dict.fromkeys(keys[number][0] for number in np.argsort(-column, kind="stable")))
+        for column in scores.T
+    ]
+    figures = {}
+    for name, languages in SAMPLE_LANGUAGES.items():
+        grades = [dict.fromkeys(topic.calls, 1) for topic in hard_sample.read_topics(languages)]
+        labelled = [number for number, right in enumerate(grades) if right]
+        values = evaluate(
+            [rankings[number] for number in labelled],
+            [grades[number] for number in labelled],
+            [MAP],
+        )[MAP]
+        figures[name] = {"topics": len(labelled), **bootstrap.summary(values)}
     return figures
 
 

@@ -13,6 +13,7 @@ from benchmarks.quality.localisation import RECOGNISED, SAMPLE, SQUAD, STSB
 from benchmarks.quality.marking import BY_COSINE, CLAUSE, MATCHES, WHOLE
 from benchmarks.quality.measures import MAP, NDCG
 from benchmarks.quality.text_ranking import BEST_SPAN, BM25, FEEDBACK, ONE_VECTOR
+from hybrid_search.text.languages import LANGUAGES
 
 SHIPPED, BEFORE, LARGER = "slice-bge-small (ships)", "slice-minilm-l6", "slice-mpnet"
 
@@ -25,6 +26,19 @@ SUFFIXES = {
     LARGER: "_slice-mpnet_int8_????????",
 }
 """What a model adds to the names of its results."""
+
+LANGUAGE_SUFFIXES = {
+    SHIPPED: "",
+    "multilingual-e5-small as it is": "_multilingual-e5-small_int8_????????",
+    "slice-multilingual": "_slice-multilingual_int8_????????",
+}
+"""What the models add to the names of results that are compared in several languages."""
+
+STYLES = ("name", "described", "oblique")
+CALLS = {
+    "de, es": "the hard sample's calls in German and Spanish, by English phrases",
+    "en": "its calls in English",
+}
 
 BASELINES = {
     WHOLE: "the whole text",
@@ -92,6 +106,42 @@ def _count_intents(name: str) -> int:
     return count
 
 
+def languages_table() -> str:
+    """Render MAP of kept-out topics and calls in other languages, models beside each other."""
+    models = [model for model in LANGUAGE_SUFFIXES if _has_languages(model)]
+    figures = {model: _read_languages(model) for model in models}
+    lines = head(f"{MAP}: {', '.join(STYLES)}", *models)
+    for name in figures[models[0]]["map"]:
+        cells = [_format_styles(figures[model]["map"][name]) for model in models]
+        lines.append(row(_name_wording(name), *cells))
+    for name, label in CALLS.items():
+        calls = [figures[model]["calls by English phrases"][name] for model in models]
+        lines.append(row(label, *map(format_summary, calls)))
+    return "\n".join(lines)
+
+
+def _name_wording(name: str) -> str:
+    """Return the name of a row: ``de``, ``de by English phrases`` or ``en, the topics of de``."""
+    code, by_english, _ = name.partition(" by ")
+    if by_english:
+        return "... by English phrases"
+    if name.startswith("en, "):
+        return "... the same in English"
+    return f"{LANGUAGES[code].capitalize()} topics"
+
+
+def _format_styles(by_style: dict[str, Any]) -> str:
+    return ", ".join(f"{by_style[style]['mean']:.3f}" for style in STYLES)
+
+
+def _has_languages(model: str) -> bool:
+    return results.has_result(f"languages{LANGUAGE_SUFFIXES[model]}", results.QUALITY)
+
+
+def _read_languages(model: str) -> dict[str, Any]:
+    return results.read_result(f"languages{LANGUAGE_SUFFIXES[model]}", results.QUALITY)
+
+
 def _list_rows(
     measurement: str,
     systems: Sequence[str],
@@ -128,4 +178,5 @@ TABLES: dict[str, Callable[[], str]] = {
     "localisation": localisation_table,
     "topics": topics_table,
     "intents": intents_table,
+    "languages": languages_table,
 }
