@@ -15,11 +15,10 @@ from benchmarks.quality.measures import MAP, NDCG
 from benchmarks.quality.text_ranking import BEST_SPAN, BM25, FEEDBACK, ONE_VECTOR
 from hybrid_search.text.languages import LANGUAGES
 
-SHIPPED, BEFORE, LARGER = "slice-bge-small (ships)", "slice-minilm-l6", "slice-mpnet"
+SHIPPED, LARGER = "slice-bge-small (ships)", "slice-mpnet"
 
 SUFFIXES = {
     "all-MiniLM-L6-v2": "_all-MiniLM-L6-v2_int8_????????",
-    BEFORE: "_slice-minilm-l6_int8_????????",
     "bge-small-en-v1.5 (its base)": "_bge-small_int8_????????",
     SHIPPED: "",
     "all-mpnet-base-v2": "_all-mpnet-base-v2_float32_????????",
