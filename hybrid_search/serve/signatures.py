@@ -17,11 +17,11 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter
 
 from hybrid_search.parameters import MAX_PHRASE, MAX_PHRASES, Parameter, read_table
-from hybrid_search.search.query import PARAMETERS, SpanOptions
+from hybrid_search.search.query import PARAMETERS, QuoteOptions, SpanOptions
 
 Schema = dict[str, Any]
 
-KNOWN = {**read_table(SpanOptions), **PARAMETERS}
+KNOWN = {**read_table(SpanOptions), **read_table(QuoteOptions), **PARAMETERS}
 
 _PHRASE = {"minLength": 1, "maxLength": MAX_PHRASE, "pattern": r"\S"}
 
