@@ -39,15 +39,17 @@ def _cut_passage(hit: Hit, most: int) -> Hit:
     bounds = words(hit["text"], hit["start"])
     if len(bounds) <= most:
         return {}
-    middle = 0
-    if hit["spans"]:
-        best = hit["spans"][0]
-        middle = int(bounds[:, 0].searchsorted((best["start"] + best["end"]) // 2))
-    first = max(0, min(middle - most // 2, len(bounds) - most))
-    start, end = bounds[first, 0], bounds[first + most - 1, 1] if most else bounds[first, 0]
+    first = end = 0
+    for span in hit["spans"][:1]:
+        first = int(bounds[:, 0].searchsorted(span["start"]))
+        end = int(bounds[:, 1].searchsorted(span["end"], side="right"))
+    if not most or end - first > most:  # the span would not be whole
+        return {"text": "", "turns": []}
+    first = max(0, min(first - (most - (end - first)) // 2, len(bounds) - most))
+    start, end = int(bounds[first, 0]), int(bounds[first + most - 1, 1])
     text = hit["text"][start - hit["start"] : end - hit["start"]]
     turns = [turn for turn in hit["turns"] if turn["start"] < end and start < turn["end"]]
-    return {"text": text, "start": int(start), "turns": turns}
+    return {"text": text, "start": start, "turns": turns}
 
 
 def _count(hits: list[Hit]) -> tuple[int, int]:
