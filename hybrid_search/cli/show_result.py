@@ -85,11 +85,13 @@ def _format_place(span: Span) -> str:
 def show_quote(check: QuoteCheck) -> None:
     """Print each place of a quotation, or what comes nearest to it."""
     console = options.open_output()
-    more = "" if check.complete else ", and perhaps more"
-    heading = f"found at {len(check.places)} places{more}"
-    if not check.found:
-        heading = "nobody said it" if check.complete else "nobody said it where it can be read"
-    console.print(heading)
+    if check.found:
+        count = len(check.places)
+        more = "" if check.complete else " and perhaps more"
+        console.print(f"found at {count} place{'s' * (count > 1)}{more}")
+    else:
+        where = "" if check.complete else " in what can be read"
+        console.print(f"nobody said it{where}; what comes nearest:")
     for place in check.places or check.nearest:
         where = f"{place.id} [{place.start}:{place.end}]"
         parts = (where, _format_time(place.start_ms), place.speaker)

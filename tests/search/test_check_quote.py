@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hybrid_search import connect
@@ -46,10 +46,16 @@ DOCUMENTS: list[dict[str, Any]] = [
                 "start_ms": 1000,
                 "end_ms": 6000,
             },
-            {"speaker": "agent", "text": "We paid 3.50 at the Café in <CITY NAME>. No, no, no, no."},
+            {
+                "speaker": "agent",
+                "text": "3.50 at the Café in <CITY NAME>. No, no, no, no.",
+            },
         ],
     },
-    {"id": "ticket", "text": "I'd like my money back; the re\u00adfund of 3.50 never came. Thé end."},
+    {
+        "id": "ticket",
+        "text": "I'd like my money back; the re\u00adfund of 3.50 is due. Thé end.",
+    },
     {"id": "swapped", "text": "My money: back I'd like."},
     {"id": "long", "turns": [{"speaker": "agent", "text": LONG_TURN}]},
     {"id": "de", "text": "Das ist schon schön, sagte die Ho\u0308rerin.", "language": "de"},
@@ -101,7 +107,7 @@ def test_a_quotation_is_found_wherever_it_stands_with_its_place(filled_client: C
         ("die", [("de", "die")]),  # a stop word in German
         ("мой платеж", [("ru", "мой платёж")]),
         ("back to be", [("shop", "back. To be")]),  # over a sentence
-        ("not to be we paid", []),  # over a turn
+        ("not to be 3.50 at", []),  # over a turn
     ],
 )
 def test_words_are_compared_one_by_one(
@@ -116,11 +122,11 @@ def test_words_are_compared_one_by_one(
     ("quotation", "expected"),
     [
         ("like my ... to be", [("shop", "like my money back. To be")]),
-        ("i'd […] back", [("shop", "I’d like my money back"), ("ticket", "I'd like my money back")]),
+        ("i'd […] back; the ... due", [("ticket", DOCUMENTS[1]["text"][:50])]),
         ("... Well, [...]", [("shop", "Well")]),
         ("back ... like", [("swapped", "back I'd like")]),
         ("no…no", [("shop", "No, no"), ("shop", "no, no")]),
-        ("well ... we paid", []),  # in two turns
+        ("well ... the cafe", []),  # in two turns
     ],
 )
 def test_pieces_of_a_quotation_stand_in_order_in_one_turn(
@@ -185,19 +191,21 @@ def test_a_missing_index_is_an_error(client: Client) -> None:
 
 
 def test_random_quotations_stand_where_they_were_put(client: Client) -> None:
-    draw = random.Random(55)
+    draw = np.random.default_rng(55)
 
     def write(chosen: Sequence[str]) -> str:
         return " ".join(draw.choice(WRITTEN[word]) for word in chosen)
 
-    vocabulary = list(WRITTEN)
-    turns = [draw.choices(vocabulary, k=draw.choice((5, 20, 250))) for _ in range(20)]
+    def choose(size: int) -> list[str]:
+        return [str(word) for word in draw.choice(list(WRITTEN), size)]
+
+    turns = [choose(size) for size in draw.choice((5, 20, 250), 20)]
     client.ingest({"id": str(number), "text": write(turn)} for number, turn in enumerate(turns))
     found = 0
     for _ in range(60):
-        size, turn = draw.randint(1, 4), draw.choice(turns)
-        start = draw.randrange(len(turn) - size)
-        quoted = draw.choice((turn[start : start + size], draw.choices(vocabulary, k=size)))
+        size, turn = int(draw.integers(1, 5)), turns[draw.integers(len(turns))]
+        start = draw.integers(len(turn) - size)
+        quoted = turn[start : start + size] if draw.integers(2) else choose(size)
         check = client.check_quote(write(quoted), places=10_000)
         expected = Counter({str(n): count(turn, quoted) for n, turn in enumerate(turns)})
         assert Counter(place.id for place in check.places) == +expected
