@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from hybrid_search.config import ConnectOptions, Settings, settings
 from hybrid_search.parameters import expand_options
 from hybrid_search.search.hit import Span
-from hybrid_search.search.query import QueryOptions, QuoteOptions, SpanOptions
-from hybrid_search.search.quote import QuoteCheck
+from hybrid_search.search.query import QueryOptions, SpanOptions
+from hybrid_search.search.quote import QuoteCheck, QuoteOptions
 from hybrid_search.search.result import Result
 
 if TYPE_CHECKING:

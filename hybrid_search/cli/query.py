@@ -16,13 +16,8 @@ from hybrid_search.config import DEFAULT_INDEX, ModelOptions
 from hybrid_search.errors import InputError, UsageError
 from hybrid_search.observability.escapes import blank_controls, escape_json
 from hybrid_search.parameters import check_choice
-from hybrid_search.search.query import (
-    DOCUMENT_SPANS,
-    PARAMETERS,
-    QueryOptions,
-    QuoteOptions,
-    SpanOptions,
-)
+from hybrid_search.search.query import DOCUMENT_SPANS, PARAMETERS, QueryOptions, SpanOptions
+from hybrid_search.search.quote import QuoteOptions
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client

@@ -32,24 +32,11 @@ from hybrid_search.ingest.options import (
 )
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.parameters import check_phrase, check_text, complete, expand_options
-from hybrid_search.search import (
-    open_document,
-    phrase_vector,
-    pipeline,
-    quote_search,
-    span_search,
-)
+from hybrid_search.search import open_document, phrase_vector, pipeline, quote_search, span_search
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.hit import DocumentView, Span
-from hybrid_search.search.query import (
-    PARAMETERS,
-    DocumentOptions,
-    Query,
-    QueryOptions,
-    QuoteOptions,
-    SpanOptions,
-)
-from hybrid_search.search.quote import QuoteCheck
+from hybrid_search.search.query import PARAMETERS, DocumentOptions, Query, QueryOptions, SpanOptions
+from hybrid_search.search.quote import QuoteCheck, QuoteOptions
 from hybrid_search.search.result import Result
 from hybrid_search.text import window_policy
 from hybrid_search.text.residual_codes import DEFAULT_BITS, check_bits
@@ -183,14 +170,8 @@ class Client:
         >>> place.id, place.start, place.end, place.text
         ('shop-001', 392, 414, "I'd like my money back")
         """
-        quotation = quote_search.Quotation.parse(text)
         values = complete(QuoteOptions, options, "hybrid_search.check_quote")
-        index, most = values["index"], values["places"]
-        check = quote_search.find_places(self.backend, quotation, index, most)
-        if check.found:
-            return check
-        result = self.query(quotation.anchor, index=index, size=quote_search.NEAREST, spans=1)
-        return replace(check, nearest=quote_search.list_nearest(result))
+        return quote_search.check_quote(self.backend, self.query, text, **values)
 
     @expand_options(SpanOptions)
     def best_spans(

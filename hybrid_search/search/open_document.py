@@ -110,9 +110,9 @@ def read_contents(backend: Backend, index: str, document_id: str) -> dict[Key, P
     return {key: contents[key] for key in keys if key in contents}
 
 
-def split_blocks(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
+def split_blocks(keys: Sequence[Key], size: int = BLOCK) -> Iterator[Sequence[Key]]:
     """Yield passages in blocks that are read together."""
-    return (keys[start : start + BLOCK] for start in range(0, len(keys), BLOCK))
+    return (keys[start : start + size] for start in range(0, len(keys), size))
 
 
 def join_contents(

@@ -41,9 +41,6 @@ WINDOW, MAX_SIZE = WINDOWS[0], WINDOWS[-1]
 DOCUMENT_SPANS = 10
 """Default number of spans listed for an opened document."""
 
-QUOTE_PLACES = 100
-"""Default number of places listed of a quotation."""
-
 FUSION_NAMES = ("calibrated", "min_max", "l2", "z_score", "rrf")
 """The names in `hybrid_search.search.fusion`, which loads numpy; the default first."""
 
@@ -279,16 +276,6 @@ class DocumentOptions(TypedDict, total=False):
     context: Annotated[str | None, PARAMETERS["context"]]
     spans: Annotated[int, replace(PARAMETERS["spans"], default=DOCUMENT_SPANS)]
     spans_by: Annotated[str, PARAMETERS["spans_by"]]
-
-
-class QuoteOptions(TypedDict, total=False):
-    """The keyword parameters of `check_quote`."""
-
-    index: Annotated[str, PARAMETERS["index"]]
-    places: Annotated[
-        int,
-        Parameter("How many places to list at most.", default=QUOTE_PLACES, limits=(1, MAX_SIZE)),
-    ]
 
 
 @dataclass(frozen=True, init=False)

@@ -1,10 +1,22 @@
-"""The answer to whether somebody said a quotation: `QuoteCheck`, with its `QuotePlace`s."""
+"""The parameters of `check_quote`, and its answer: a `QuoteCheck` with `QuotePlace`s."""
 
-from __future__ import annotations
-
+# The annotations of a table are read at run time, so they are not postponed here.
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
+
+from hybrid_search.parameters import Parameter
+from hybrid_search.search.query import MAX_SIZE, PARAMETERS
+
+
+class QuoteOptions(TypedDict, total=False):
+    """The keyword parameters of `check_quote`."""
+
+    index: Annotated[str, PARAMETERS["index"]]
+    places: Annotated[
+        int,
+        Parameter("How many places to list at most.", default=100, limits=(1, MAX_SIZE)),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import logging
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -37,6 +37,9 @@ _log = logging.getLogger(__name__)
 ELLIPSIS = re.compile(r"\.{3,}|…")
 """What stands for words left out of a quotation; brackets around it are punctuation."""
 
+BLOCK = 500
+"""Number of passages whose texts are read together: 0.3 MB."""
+
 NEAREST = 3
 """How many spans are shown of what comes nearest."""
 
@@ -44,7 +47,7 @@ Words = Sequence["_Word"]
 
 
 @dataclass(frozen=True, slots=True)
-class Quotation:
+class _Quotation:
     """A quotation, in the pieces between its ellipses; each has a word.
 
     `anchor` is the longest piece, or its beginning, which is in one passage wherever it stands.
@@ -54,13 +57,13 @@ class Quotation:
     anchor: str
 
     @classmethod
-    def parse(cls, text: str) -> Quotation:
+    def parse(cls, text: str) -> _Quotation:
         """Return a quotation; raise UsageError if it is no text, too long, or has no word."""
         check_phrase("text", text)
         pieces = [piece for piece in ELLIPSIS.split(text) if len(words(piece))]
         if not pieces:
             raise UsageError(f"the text {show_value(text)} has no word: give what was said")
-        return cls(pieces, _cut(max(pieces, key=count_words)))
+        return cls(pieces, _cut(max(pieces, key=_count_words)))
 
 
 def _cut(piece: str) -> str:
@@ -75,7 +78,7 @@ def _cut(piece: str) -> str:
     return piece[: int(bounds[0, 0]) + length]
 
 
-def count_words(piece: str) -> int:
+def _count_words(piece: str) -> int:
     """Return the number of words of a piece."""
     return len(_fold(piece, ENGLISH))
 
@@ -99,19 +102,30 @@ class _Word:
     turn: Mapping[str, Any]
 
 
-def find_places(backend: Backend, quotation: Quotation, index: str, most: int) -> QuoteCheck:
-    """Return the places where a quotation stands, up to so many; damaged passages are told of."""
+def check_quote(
+    backend: Backend, query: Callable[..., Result], text: str, index: str, places: int
+) -> QuoteCheck:
+    """Return where a quotation stands, at most so many places, or what `query` finds nearest."""
+    quotation = _Quotation.parse(text)
+    check = _find_places(backend, quotation, index, places)
+    if check.found:
+        return check
+    result = query(quotation.anchor, index=index, size=NEAREST, spans=1)
+    return replace(check, nearest=_list_nearest(result))
+
+
+def _find_places(backend: Backend, quotation: _Quotation, index: str, most: int) -> QuoteCheck:
     places: list[QuotePlace] = []
     damaged: dict[str, None] = {}
     for document_id in _find_documents(backend, quotation.anchor, index, damaged):
-        places += _find_in_document(backend, quotation, index, document_id)
+        places += _find_in_document(backend, quotation, index, document_id, damaged)
         if len(places) > most:
             break
     warnings = _describe_damage(index, list(damaged))
     return QuoteCheck(places[:most], len(places) <= most and not damaged, warnings=warnings)
 
 
-def list_nearest(result: Result) -> list[QuotePlace]:
+def _list_nearest(result: Result) -> list[QuotePlace]:
     """Return the best span of each hit of a query for what nobody said."""
     return [
         QuotePlace(
@@ -130,7 +144,7 @@ def _find_documents(
     """Yield the ids of the documents in which an anchor stands; `damaged` gets unreadable ones."""
     names = backend.find_quoting(index, anchor)
     found: set[str] = set()
-    for block in split_blocks(list(names)):
+    for block in split_blocks(list(names), BLOCK):
         for key, content in backend.fetch_contents(index, block).items():
             if names[key] in found or not _may_contain(content, anchor):
                 continue
@@ -151,7 +165,7 @@ def _may_contain(content: PassageContent, anchor: str) -> bool:
 
 
 def _find_in_document(
-    backend: Backend, quotation: Quotation, index: str, document_id: str
+    backend: Backend, quotation: _Quotation, index: str, document_id: str, damaged: dict[str, None]
 ) -> Iterator[QuotePlace]:
     """Yield the places of a quotation in a document, none of which overlaps another."""
     try:
@@ -161,8 +175,11 @@ def _find_in_document(
     view, _ = join_contents(index, document_id, contents)
     turns: defaultdict[int, dict[int, _Word]] = defaultdict(dict)
     for content in contents.values():
-        for number, turn in (_read_turns(content) or {}).items():
-            # pieces of a long turn overlap
+        by_number = _read_turns(content)
+        if by_number is None:
+            damaged[document_id] = None
+            continue
+        for number, turn in by_number.items():  # pieces of a long turn overlap
             turns[number] |= {word.start: word for word in turn}
     for number, by_start in sorted(turns.items()):
         turn = [by_start[start] for start in sorted(by_start)]
@@ -217,20 +234,20 @@ def _find_next(turn: Words, pieces: Sequence[str], position: int) -> tuple[int, 
     """
     end = position
     for piece in pieces:
-        first = _find_piece(turn, piece, range(end, len(turn) - count_words(piece) + 1))
+        first = _find_piece(turn, piece, range(end, len(turn) - _count_words(piece) + 1))
         if first is None:
             return None
-        end = first + count_words(piece)
+        end = first + _count_words(piece)
     start = end
     for piece in reversed(pieces):
-        found = _find_piece(turn, piece, range(start - count_words(piece), position - 1, -1))
+        found = _find_piece(turn, piece, range(start - _count_words(piece), position - 1, -1))
         start = position if found is None else found
     return start, end
 
 
 def _find_piece(turn: Words, piece: str, starts: range) -> int | None:
     """Return the first of some words of a turn at which a piece stands."""
-    size = count_words(piece)
+    size = _count_words(piece)
     return next((start for start in starts if _stands(turn[start : start + size], piece)), None)
 
 

@@ -17,7 +17,8 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter
 
 from hybrid_search.parameters import MAX_PHRASE, MAX_PHRASES, Parameter, read_table
-from hybrid_search.search.query import PARAMETERS, QuoteOptions, SpanOptions
+from hybrid_search.search.query import PARAMETERS, SpanOptions
+from hybrid_search.search.quote import QuoteOptions
 
 Schema = dict[str, Any]
 
