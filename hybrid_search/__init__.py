@@ -17,7 +17,7 @@ exception hierarchy. The docstring of each package describes its modules.
 from typing import TYPE_CHECKING, Any
 
 from hybrid_search import config
-from hybrid_search.api import best_spans, connect, phrase_similarity, query
+from hybrid_search.api import best_spans, check_quote, connect, phrase_similarity, query
 from hybrid_search.errors import (
     AccessError,
     DamagedIndexError,
@@ -36,6 +36,7 @@ from hybrid_search.errors import (
 )
 from hybrid_search.search.hit import DocumentView, Hit, Span, TurnPlace
 from hybrid_search.search.query import QueryOptions
+from hybrid_search.search.quote import QuoteCheck, QuotePlace
 from hybrid_search.search.result import Result
 from hybrid_search.topics.match import Match
 from hybrid_search.topics.matches import Matches
@@ -67,6 +68,8 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "QueryOptions",
+    "QuoteCheck",
+    "QuotePlace",
     "Result",
     "ServerError",
     "Span",
@@ -77,6 +80,7 @@ __all__ = [
     "WorkerError",
     "__version__",
     "best_spans",
+    "check_quote",
     "connect",
     "phrase_similarity",
     "query",

@@ -10,6 +10,7 @@ from hybrid_search.config import ConnectOptions, Settings, settings
 from hybrid_search.parameters import expand_options
 from hybrid_search.search.hit import Span
 from hybrid_search.search.query import QueryOptions, SpanOptions
+from hybrid_search.search.quote import QuoteCheck, QuoteOptions
 from hybrid_search.search.result import Result
 
 if TYPE_CHECKING:
@@ -68,6 +69,30 @@ def query(
     ('shop-001', "I'd like my money back", 392, 414)
     """
     return shared_client(url).query(phrase, **options)
+
+
+@expand_options(QuoteOptions)
+def check_quote(
+    text: str, *, url: str | None = None, **options: Unpack[QuoteOptions]
+) -> QuoteCheck:
+    """Return each place where a quotation stands in an index, or what comes nearest.
+
+    The words must stand there in sequence, within one turn. Case, accents in English, punctuation
+    and spaces make no difference. "..." in a quotation stands for any words.
+
+    Args:
+        text: The quotation.
+        **options: The index, and how many places to list.
+        url: As in `connect` (default: None, ``HYBRID_SEARCH_URL``).
+
+    Raises:
+        UsageError: If the quotation has no word.
+
+    >>> check = hybrid_search.check_quote("I would like my money back")
+    >>> check.found, check.nearest[0].text
+    (False, "I'd like my money back")
+    """
+    return shared_client(url).check_quote(text, **options)
 
 
 @expand_options(SpanOptions)

@@ -107,6 +107,7 @@ class AsyncClient:
 
     query = _run_in_thread(Client.query)
     open_document = _run_in_thread(Client.open_document)
+    check_quote = _run_in_thread(Client.check_quote)
     requests = _run_in_thread(Client.requests)
     best_spans = _run_in_thread(Client.best_spans)
     phrase_similarity = _run_in_thread(Client.phrase_similarity)

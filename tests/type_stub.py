@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import hybrid_search
-from hybrid_search import AsyncClient, Hit, Result, Span
+from hybrid_search import AsyncClient, Hit, QuoteCheck, Result, Span
 from hybrid_search.backends.types import IndexInfo
 from hybrid_search.client import Client
 from hybrid_search.ingest.summary import Summary
@@ -72,6 +72,7 @@ def check_clients(documents: list[dict[str, str]]) -> None:
             ),
             Result,
         )
+        assert_type(client.check_quote("my money back", index="calls", places=3), QuoteCheck)
         assert_type(client.best_spans("refund", "my money back"), list[Span])
         assert_type(client.phrase_similarity("refund", "money back"), float)
         assert_type(client.delete(["a", "b"]), int)
@@ -112,6 +113,7 @@ async def check_async_clients(documents: list[dict[str, str]], lines: list[Sourc
             await client.query(["refund", "money back"], highlight=True, facets=["sector"]), Result
         )
         assert_type(await client.requests("refund", alpha=0.3), list[tuple[str, dict[str, Any]]])
+        assert_type(await client.check_quote("my money back", places=3), QuoteCheck)
         assert_type(await client.best_spans("refund", "my money back", k=2), list[Span])
         assert_type(await client.phrase_similarity("refund", "money back"), float)
         assert_type(

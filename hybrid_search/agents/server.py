@@ -28,7 +28,8 @@ from hybrid_search.serve.server import find_location, open_client, run_app
 PATH = "/mcp"
 INSTRUCTIONS = (
     "Search transcripts of calls and other documents for what is said, by words and by meaning. "
-    "search finds a phrase and the exact words that match; open_document reads a whole document; "
+    "search finds a phrase and the exact words that match; check_quote tells whether somebody said "
+    "the words of a quotation, so check those that you give; open_document reads a whole document; "
     "mine_topic lists the mentions of a topic; best_spans looks in one text without an index. "
     "Nothing is changed by any of them."
 )

@@ -6,13 +6,23 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
+from hybrid_search.agents.word_budget import cut_texts
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.parameters import check_integer, check_text
 from hybrid_search.search.query import DEFAULTS
 from hybrid_search.serve.operations import Operation, list_operations, list_topic_keys
+from hybrid_search.serve.signatures import Schema
 
 MAX_MATCHES, MATCHES = 1_000, 100
 """The most matches that `mine_topic` answers with, and how many unless it is told otherwise."""
+
+
+MAX_WORDS: Schema = {
+    "anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}],
+    "default": None,
+    "description": "The most words of spans and texts to answer with, those of the best hits. "
+    "left_out says how many spans and words there were besides.",
+}
 
 
 @cache
@@ -28,7 +38,12 @@ def list_tools() -> dict[str, Operation]:
     }
     index = operations["query"].parameters["index"]
     return {
-        "search": operations["query"],
+        "search": Operation(
+            operations["query"].description,
+            {**operations["query"].parameters, "max_words": MAX_WORDS},
+            _search,
+        ),
+        "check_quote": operations["check_quote"],
         "best_spans": operations["best_spans"],
         "open_document": operations["open_document"],
         "mine_topic": Operation(
@@ -37,6 +52,18 @@ def list_tools() -> dict[str, Operation]:
             _mine_topic,
         ),
     }
+
+
+async def _search(client: AsyncClient, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer to a query, cut to a number of words if one is given."""
+    max_words = arguments.pop("max_words", None)
+    if max_words is not None:
+        check_integer("max_words", max_words, 1)
+    answer = await list_operations()["query"].run(client, arguments)
+    if max_words is None:
+        return answer
+    hits, left_out = cut_texts(answer["hits"], max_words)
+    return {**answer, "hits": hits, "left_out": left_out}
 
 
 async def _mine_topic(client: AsyncClient, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -202,6 +202,12 @@ class Backend(Protocol):
         those whose codes are damaged.
         """
 
+    def find_quoting(self, index: str, quotation: str) -> Mapping[Key, str]:
+        """Return the passages that may contain a quotation, with the id of each one's document.
+
+        None is missed in which the words of the quotation stand, compared by `stems.fold_words`.
+        """
+
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
 

@@ -9,6 +9,9 @@ from typing import Any, Self
 from hybrid_search.config import DEFAULT_GRAPH_DIMENSION
 from hybrid_search.errors import UsageError
 
+DEFAULT_ANALYZER = "english"
+"""The analyzer that cuts texts as `hybrid_search.text.stems` does."""
+
 KNN_ENGINES = ("lucene", "faiss")
 QUANTIZATIONS = ("byte", "none", "fp16", "int8", "int4", "binary")
 BOUNDS = {
@@ -42,7 +45,7 @@ class IndexOptions:
         replicas: Number of copies of each shard; None is the server's default.
     """
 
-    analyzer: str = "english"
+    analyzer: str = DEFAULT_ANALYZER
     knn_engine: str = "lucene"
     quantization: str | None = None
     graph_dimension: int = DEFAULT_GRAPH_DIMENSION

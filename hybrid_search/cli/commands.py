@@ -22,7 +22,7 @@ from hybrid_search.parameters import Parameter, read_table
 
 COMMAND_PANELS: Mapping[str, str] = {
     "First steps": "ingest query indexes show doctor",
-    "Asking": "best-spans similar cluster discover",
+    "Asking": "best-spans check-quote similar cluster discover",
     "Topics": "mine topics judge tune",
     "Index care": "setup reindex delete verify plan",
     "Services": "serve mcp",
@@ -33,7 +33,7 @@ COMMANDS = tuple(" ".join(COMMAND_PANELS.values()).split())
 
 MODULES: Mapping[str, str] = {
     "index_admin": "indexes setup reindex delete",
-    "query": "show best-spans",
+    "query": "show best-spans check-quote",
     "grouping": "similar cluster discover",
     "topics": "tune",
     "services": "serve mcp",
@@ -54,6 +54,8 @@ doctor
 doctor --index calls --json
 best-spans "refund request" --text "I want my money back."
 best-spans --file pairs.jsonl --k 3
+check-quote "I'd like my money back" --index calls
+check-quote "I'd like ... back" --places 10 --json
 similar "refund request"
 similar "refund request" --speaker customer --size 50
 cluster matches.jsonl

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from hybrid_search.client import Client
 
-EXIT_FAILED = 2
+EXIT_NOT_FOUND, EXIT_FAILED = 1, 2
 
 _COMPARISONS = {sign: name for name, sign in RANGES.items()}
 _CONDITION = re.compile(r"(.+?)(!=|>=|<=|=|>|<)(.*)", re.DOTALL)

@@ -1,4 +1,4 @@
-"""The commands ``query``, ``best-spans`` and ``show``: find phrases, and show matching words."""
+"""The commands ``query``, ``best-spans``, ``check-quote`` and ``show``: find and show words."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from hybrid_search.errors import InputError, UsageError
 from hybrid_search.observability.escapes import blank_controls, escape_json
 from hybrid_search.parameters import check_choice
 from hybrid_search.search.query import DOCUMENT_SPANS, PARAMETERS, QueryOptions, SpanOptions
+from hybrid_search.search.quote import QuoteOptions
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
@@ -148,6 +149,26 @@ def _answer(client: Client, line: bytes, choice: SpanOptions) -> dict[str, Any]:
         raise TypeError("both must be strings")
     spans = client.best_spans(phrase, text, **choice)
     return {**row, "spans": [span.to_dict() for span in spans]}
+
+
+def check_quote(
+    text: Annotated[str, typer.Argument(help='The quotation; "..." stands for any words.')],
+    *,
+    as_json: options.Json = False,
+    place: options.Place,
+    **choice: Unpack[QuoteOptions],
+) -> None:
+    """Check whether somebody said a quotation: each place, or what comes nearest and status 1."""
+    from hybrid_search.cli.show_result import show_quote
+
+    with connect(**place) as client:
+        check = client.check_quote(text, **choice)
+    if as_json:
+        options.print_json(check.to_dict())
+    else:
+        show_quote(check)
+    if not check.found:
+        options.exit_with(options.EXIT_NOT_FOUND)
 
 
 def _show_requests(requests: Sequence[tuple[str, dict[str, Any]]], as_json: bool) -> None:

@@ -20,6 +20,7 @@ from hybrid_search.search.result import Result
 
 if TYPE_CHECKING:
     from hybrid_search.search.hit import DocumentView
+    from hybrid_search.search.quote import QuoteCheck
     from hybrid_search.topics.match import Match
     from hybrid_search.topics.surroundings import Surroundings
     from hybrid_search.topics.topic import Topic
@@ -79,6 +80,24 @@ def _format_place(span: Span) -> str:
     time = _format_time(span.start_ms)
     place = f"{span.cosine:.3f} [{span.start}:{span.end}]"
     return f"{time} {place}" if time else place
+
+
+def show_quote(check: QuoteCheck) -> None:
+    """Print each place of a quotation, or what comes nearest to it."""
+    console = options.open_output()
+    if check.found:
+        count = len(check.places)
+        more = "" if check.complete else " and perhaps more"
+        console.print(f"found at {count} place{'s' * (count > 1)}{more}")
+    else:
+        where = "" if check.complete else " in what can be read"
+        console.print(f"nobody said it{where}; what comes nearest:")
+    for place in check.places or check.nearest:
+        where = f"{place.id} [{place.start}:{place.end}]"
+        parts = (where, _format_time(place.start_ms), place.speaker)
+        label = escape_controls("  ".join(filter(None, parts)))
+        line = Text.assemble((label, "dim"), "  ", blank_controls(place.text))
+        _print_wrapped(console, line, INDENT)
 
 
 def show_document(view: DocumentView) -> None:

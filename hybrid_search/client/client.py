@@ -32,10 +32,11 @@ from hybrid_search.ingest.options import (
 )
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.parameters import check_phrase, check_text, complete, expand_options
-from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
+from hybrid_search.search import open_document, phrase_vector, pipeline, quote_search, span_search
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.hit import DocumentView, Span
 from hybrid_search.search.query import PARAMETERS, DocumentOptions, Query, QueryOptions, SpanOptions
+from hybrid_search.search.quote import QuoteCheck, QuoteOptions
 from hybrid_search.search.result import Result
 from hybrid_search.text import window_policy
 from hybrid_search.text.residual_codes import DEFAULT_BITS, check_bits
@@ -149,6 +150,28 @@ class Client:
         return open_document.score_document(
             self.backend, encoders.full, encoders.load_calibration, document_id, query
         )
+
+    @expand_options(QuoteOptions)
+    def check_quote(self, text: str, **options: Unpack[QuoteOptions]) -> QuoteCheck:
+        """Return each place where a quotation stands in an index, or what comes nearest.
+
+        The words must stand there in sequence, within one turn. Case, accents in English,
+        punctuation and spaces make no difference. "..." in a quotation stands for any words.
+
+        Args:
+            text: The quotation.
+            **options: The index, and how many places to list.
+
+        Raises:
+            UsageError: If the quotation has no word.
+
+        >>> with hybrid_search.connect() as client:
+        ...     place = client.check_quote("i'd like ... money back!").places[0]
+        >>> place.id, place.start, place.end, place.text
+        ('shop-001', 392, 414, "I'd like my money back")
+        """
+        values = complete(QuoteOptions, options, "hybrid_search.check_quote")
+        return quote_search.check_quote(self.backend, self.query, text, **values)
 
     @expand_options(SpanOptions)
     def best_spans(

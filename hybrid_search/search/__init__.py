@@ -11,7 +11,8 @@ default fusion), `contents` (one fetch of texts and metadata, to sort and count 
 (the sentences around spans, for display), `result_html` and `result_rows` (hits in notebooks, and
 as a table), `result` (the whole answer), `damage` (warnings about skipped passages), `no_hits` (why
 nothing was found). `types` has the frozen types that pass between these stages. `span_search`
-answers without an index, and `open_document` makes a view of one whole document.
+answers without an index, `open_document` makes a view of one whole document, and `quote_search`
+finds where a quotation (`quote`) stands, word for word.
 
 CONTRIBUTING.md says where a new parameter and a new fusion go.
 """

@@ -43,7 +43,7 @@ BLOCK = 64
 
 def read_document(backend: Backend, index: str, document_id: str) -> DocumentView:
     """Return a document as stored in an index; raise DocumentMissingError if it is missing."""
-    contents = _fetch_contents(backend, index, document_id)
+    contents = read_contents(backend, index, document_id)
     view, _ = join_contents(index, document_id, contents)
     return replace(view, plan={"index": index})
 
@@ -62,7 +62,7 @@ def score_document(
     """
     spec, fields = backend.read_head(query.index)
     encoder = pipeline.match_encoder_to_index(encoder, query.index, spec)
-    contents = _fetch_contents(backend, query.index, document_id)
+    contents = read_contents(backend, query.index, document_id)
     view, warnings = join_contents(query.index, document_id, contents)
     for warning in warnings:
         _log.warning("%s", warning)
@@ -70,7 +70,7 @@ def score_document(
     spans_by = SCORE if request.prior else COSINE
     calibration = load_calibration(spec.precision, spec.dimension, spans_by)
     scorer = _DocumentScorer(backend, query, request, calibration)
-    for block in _split_blocks(list(contents)):
+    for block in split_blocks(list(contents)):
         scorer.add(block, contents)
     plan: dict[str, Any] = {
         "phrase": query.phrases[0],
@@ -92,8 +92,12 @@ def score_document(
     )
 
 
-def _fetch_contents(backend: Backend, index: str, document_id: str) -> dict[Key, PassageContent]:
-    """Return the contents of all passages of a document, in order."""
+def read_contents(backend: Backend, index: str, document_id: str) -> dict[Key, PassageContent]:
+    """Return the contents of all passages of a document, in order.
+
+    Raises:
+        DocumentMissingError: If the index has no document with this id.
+    """
     keys = backend.list_passages(index, document_id)
     if not keys:
         raise DocumentMissingError(
@@ -101,13 +105,14 @@ def _fetch_contents(backend: Backend, index: str, document_id: str) -> dict[Key,
             "take the id of a hit"
         )
     contents: dict[Key, PassageContent] = {}
-    for block in _split_blocks(keys):
+    for block in split_blocks(keys):
         contents |= backend.fetch_contents(index, block)
     return {key: contents[key] for key in keys if key in contents}
 
 
-def _split_blocks(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
-    return (keys[start : start + BLOCK] for start in range(0, len(keys), BLOCK))
+def split_blocks(keys: Sequence[Key], size: int = BLOCK) -> Iterator[Sequence[Key]]:
+    """Yield passages in blocks that are read together."""
+    return (keys[start : start + size] for start in range(0, len(keys), size))
 
 
 def join_contents(

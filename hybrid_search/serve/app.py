@@ -56,6 +56,7 @@ class Service:
             Route("/", self._show_page),
             Mount("/static", StaticFiles(directory=PAGE_FOLDER)),
             Route("/v1/query", partial(self._call, "query"), methods=["POST"]),
+            Route("/v1/check-quote", partial(self._call, "check_quote"), methods=["POST"]),
             Route("/v1/best-spans", partial(self._call, "best_spans"), methods=["POST"]),
             Route("/v1/mine", self._mine, methods=["POST"]),
             Route("/v1/documents/{id:path}", self._open_document),

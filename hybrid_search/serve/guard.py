@@ -39,6 +39,7 @@ PUBLIC_PATHS = frozenset(("/", "/healthz", "/openapi.json"))
 STATIC, DOCUMENTS = "/static/", "/v1/documents/"
 ROUTES = PUBLIC_PATHS | {
     "/v1/query",
+    "/v1/check-quote",
     "/v1/best-spans",
     "/v1/mine",
     "/v1/indexes",

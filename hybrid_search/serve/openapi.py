@@ -12,6 +12,7 @@ import yaml
 import hybrid_search
 from hybrid_search.client import Client
 from hybrid_search.search.hit import DocumentView, Hit, PassageScores, Span, TurnPlace
+from hybrid_search.search.quote import QuotePlace
 from hybrid_search.serve.judging import BODY
 from hybrid_search.serve.operations import describe_object, list_operations, list_topic_keys
 from hybrid_search.serve.signatures import Schema, describe_class, read_descriptions
@@ -36,9 +37,13 @@ def build_description() -> dict[str, Any]:
     description["info"]["version"] = hybrid_search.__version__
     parameters = description["paths"]["/v1/documents/{id}"]["get"]["parameters"]
     parameters += map(_describe_parameter, list_document_parameters().items())
-    answers = (Hit, Span, TurnPlace, PassageScores, DocumentView, Judgment, Match)
+    answers = (
+        *(Hit, Span, TurnPlace, PassageScores, DocumentView),
+        *(QuotePlace, Judgment, Match),
+    )
     description["components"]["schemas"] |= {
         "Query": describe_object(list_operations()["query"].parameters),
+        "CheckQuote": describe_object(list_operations()["check_quote"].parameters),
         "BestSpans": describe_object(list_operations()["best_spans"].parameters),
         "Mining": describe_object(list_mining_parameters()),
         "Judging": BODY.json_schema(),

@@ -52,10 +52,12 @@ class Operation:
 def list_operations() -> dict[str, Operation]:
     """Return the calls that answer by the method of the client of their name."""
     of_query = {**describe_parameters(api.query), "texts": TEXTS}
+    of_quote = describe_parameters(api.check_quote)
     of_spans = describe_parameters(api.best_spans)
     of_document = describe_parameters(Client.open_document)
     return {
         "query": Operation(_summarize(api.query), of_query, _query),
+        "check_quote": Operation(_summarize(api.check_quote), of_quote, _check_quote),
         "best_spans": Operation(_summarize(api.best_spans), of_spans, _best_spans),
         "open_document": Operation(_summarize(Client.open_document), of_document, _open_document),
     }
@@ -107,6 +109,11 @@ async def _query(client: AsyncClient, arguments: dict[str, Any]) -> dict[str, An
     check_choice("texts", texts, (False, True))
     result = await client.query(**_rename(arguments))
     return result.to_dict(texts=texts)
+
+
+async def _check_quote(client: AsyncClient, arguments: dict[str, Any]) -> dict[str, Any]:
+    check = await client.check_quote(**arguments)
+    return check.to_dict()
 
 
 async def _best_spans(client: AsyncClient, arguments: dict[str, Any]) -> dict[str, Any]:

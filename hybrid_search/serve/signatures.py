@@ -18,10 +18,11 @@ from pydantic import TypeAdapter
 
 from hybrid_search.parameters import MAX_PHRASE, MAX_PHRASES, Parameter, read_table
 from hybrid_search.search.query import PARAMETERS, SpanOptions
+from hybrid_search.search.quote import QuoteOptions
 
 Schema = dict[str, Any]
 
-KNOWN = {**read_table(SpanOptions), **PARAMETERS}
+KNOWN = {**read_table(SpanOptions), **read_table(QuoteOptions), **PARAMETERS}
 
 _PHRASE = {"minLength": 1, "maxLength": MAX_PHRASE, "pattern": r"\S"}
 

@@ -48,15 +48,15 @@ def _remove_accents(term: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", term)))
 
 
-def stem_text(text: str, bounds: Ints | None = None, language: str = ENGLISH) -> str:
-    """Return the stems of a text joined by blanks; `bounds` are start and end of its words."""
-    terms = join_terms(text, words(text) if bounds is None else bounds, language)
+def stem_text(text: str, language: str = ENGLISH) -> str:
+    """Return the stems of a text joined by blanks."""
+    terms = join_terms(text, words(text), language)
     return " ".join(find_stem(term, language) for term in terms.split(" ")) if terms else ""
 
 
 def count_text_stems(text: str, language: str = ENGLISH) -> Counter[str]:
     """Count the stems of a text."""
-    return Counter(stem_text(text, None, language).split())
+    return Counter(stem_text(text, language).split())
 
 
 def count_stems(phrase: str, languages: Iterable[str] = (ENGLISH,)) -> Counter[str]:
@@ -84,13 +84,14 @@ _STOP_WORDS = (
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Lucene's English stop words."""
 
-_INVISIBLE = (0xAD, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
-"""The soft hyphen, the direction marks and the byte order mark."""
+UNSEEN = (
+    *(0xAD, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF),
+    *(0xFE0E, 0xFE0F, 0x20E3),
+)
+"""Characters that are no part of a term.
 
-_EMOJI_STYLES = (0xFE0E, 0xFE0F, 0x20E3)
-
-OWN_MARKS = "<>[]{}."
-"""Marks that words of spans may have at their ends (`words.include_marks`), but terms do not."""
+These are the soft hyphen, the direction marks, the byte order mark, and the styles of emoji.
+"""
 
 _FOLDED = str.maketrans(
     {
@@ -106,7 +107,7 @@ _FOLDED = str.maketrans(
 _TYPED = str.maketrans(
     {
         **dict.fromkeys("‘’‛＇", "'"),
-        **{chr(code): "" for code in (*_INVISIBLE, *_EMOJI_STYLES)},
+        **{chr(code): "" for code in UNSEEN},
     }
 )
 """Replacements for apostrophes and invisible characters."""
@@ -125,12 +126,45 @@ def join_terms(text: str, bounds: Ints, language: str = ENGLISH) -> str:
     return " ".join(term for term in _terms(text, bounds, language) if term)
 
 
+def fold_words(text: str, bounds: Ints, language: str = ENGLISH) -> Iterator[str]:
+    """Yield each word of a text in the form in which it is compared, before stemming.
+
+    Case and invisible characters make no difference, and in English accents do not either.
+    """
+    for word in _lower_words(text, bounds):
+        if word.isascii():
+            yield word
+        elif language == ENGLISH:
+            yield _remove_accents(word.translate(_FOLDED))
+        else:  # "schon" and "schön" are two words
+            yield unicodedata.normalize("NFC", word)
+
+
+def select_content_words(folded_words: Iterable[str]) -> list[str]:
+    """Return the folded English words that are a term of every text in which they stand."""
+    return [word for word in folded_words if "'" not in word and word not in STOP_WORDS]
+
+
+def list_quoted_stems(quotation: str, language: str = ENGLISH) -> set[str]:
+    """Return stems that each text has in which the folded words of a quotation stand."""
+    folded_words = fold_words(quotation, words(quotation), language)
+    if language == ENGLISH:
+        return {find_stem(word) for word in select_content_words(folded_words)}
+    terms = (_foreign_term(language, word) for word in folded_words)
+    return {find_stem(term, language) for term in terms if term}
+
+
 def _terms(text: str, bounds: Ints, language: str) -> Iterator[str]:
     """Yield the term of each word, "" for a stop word."""
     find_term = _english_term if language == ENGLISH else partial(_foreign_term, language)
+    return map(find_term, _lower_words(text, bounds))
+
+
+def _lower_words(text: str, bounds: Ints) -> Iterator[str]:
+    """Yield each word in lower case, without invisible characters."""
     for start, end in bounds.tolist():
-        term = text[start:end].strip(OWN_MARKS).lower()
-        yield find_term(term if term.isascii() else term.translate(_TYPED))
+        word = text[start:end].lower()
+        yield word if word.isascii() else word.translate(_TYPED)
 
 
 def _english_term(term: str) -> str:

@@ -86,6 +86,7 @@ def test_an_agent_lists_the_tools_and_uses_each(
     text = "I bought it here. I want my money back."
     calls: dict[str, dict[str, Any]] = {
         "search": {"phrase": "money back", "size": 2, "where": {"sector": "shop"}},
+        "check_quote": {"text": "it's got little bones on it"},
         "best_spans": {"phrase": "refund request", "text": text},
         "open_document": {"document_id": "shop-001", "phrase": "money back"},
         "mine_topic": topic,
@@ -108,6 +109,7 @@ def test_an_agent_lists_the_tools_and_uses_each(
         matches = [match.to_dict() for match in client.mine([topic])]
     assert answers["search"]["hits"] == hits
     assert answers["mine_topic"]["matches"] == matches
+    assert answers["check_quote"]["places"][0]["id"] == "shop-001"
     assert answers["best_spans"]["spans"][0]["text"] == "I want my money back"
     assert answers["open_document"]["id"] == "shop-001"
 
@@ -128,7 +130,7 @@ def test_what_is_wrong_is_an_error_of_the_tool_and_the_server_goes_on(
             "there is no index of this name: the indexes are 'calls'",
         ),
         ("open_document", "id"): ({"document_id": "x"}, "there is no document 'x' in index"),
-        ("delete", ""): ({"index": "calls"}, "there is no tool 'delete': use search, best_spans"),
+        ("delete", ""): ({"index": "calls"}, "there is no tool 'delete': use search, check_quote"),
         ("mine_topic", "file"): ({"topics": "/etc/passwd"}, "there is no parameter 'topics'"),
     }
 

@@ -444,6 +444,29 @@ def test_best_spans_of_a_text_for_people() -> None:
     )
 
 
+def test_a_quotation_is_found_with_status_0(bundled_url: str) -> None:
+    place = ("--url", bundled_url, "--index", "calls")
+    result = invoke_cli("check-quote", "i'd like my money back!", *place)
+    assert result.status == 0
+    assert result.stdout.splitlines()[0] == "found at 1 place"
+    assert "shop-001 [392:414]" in result.stdout
+    assert "I'd like my money back" in result.stdout
+    answer = invoke_cli("check-quote", "i'd like my money back!", *place, "--json").json
+    assert (answer["found"], answer["complete"]) == (True, True)
+    assert answer["places"][0]["speaker"] == "customer"
+
+
+def test_what_nobody_said_has_status_1_and_what_comes_nearest(bundled_url: str) -> None:
+    place = ("--url", bundled_url)
+    result = invoke_cli("check-quote", "I would like my money back", *place)
+    assert result.status == 1
+    assert result.stdout.splitlines()[0] == "nobody said it; what comes nearest:"
+    assert "I'd like my money back" in result.stdout
+    result = invoke_cli("check-quote", "no money would like", *place, "--json")
+    assert result.status == 1
+    assert (result.json["found"], result.json["places"]) == (False, [])
+
+
 def test_best_spans_of_a_text_without_a_word_are_none() -> None:
     assert invoke_cli("best-spans", "x", "--text", "...", "--json").json == {"spans": []}
 

@@ -30,6 +30,7 @@ SIGNATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"phrase": EMPTY, "text": EMPTY},
         {"k": 1, "context": None, "spans_by": "score", "speaker": (), "not_": ()},
     ),
+    "check_quote": ({"text": EMPTY}, {"index": "calls", "places": 100, "url": None}),
     "phrase_similarity": ({"a": EMPTY, "b": EMPTY}, {"context1": None, "context2": None}),
     "connect": (
         {"url": None},
@@ -100,7 +101,7 @@ def test_a_function_takes_what_was_promised_in_the_promised_order(name: str) -> 
     assert list(by_name.items()) == list(SIGNATURES[name][1].items())
 
 
-@pytest.mark.parametrize("name", ["query", "best_spans", "phrase_similarity"])
+@pytest.mark.parametrize("name", ["query", "check_quote", "best_spans", "phrase_similarity"])
 def test_a_method_of_the_client_takes_what_its_function_does(name: str) -> None:
     by_place, by_name = parameters(getattr(Client, name))
     function = parameters(getattr(hybrid_search, name))

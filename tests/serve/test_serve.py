@@ -128,6 +128,16 @@ def test_texts_adds_the_passage_and_its_turns(service: RunningService) -> None:
     assert {turn["speaker"] for turn in hit["turns"]} <= {"agent", "customer"}
 
 
+def test_a_quotation_is_checked_as_python_does(service: RunningService, sample: Client) -> None:
+    for text, is_said in (("it's got ... bones", True), ("it had got little bones", False)):
+        answer = service.post("/v1/check-quote", {"text": text, "index": "calls", "places": 2})
+        expected = sample.check_quote(text, places=2).to_dict()
+        assert answer.json == json.loads(json.dumps(expected))
+        assert answer.json["found"] is is_said
+    assert_problem(service.post("/v1/check-quote", {"text": "?!"}), 422, "'?!' has no word")
+    assert_problem(service.post("/v1/check-quote", {"index": "calls"}), 422, "text is missing")
+
+
 def test_best_spans_answers_what_python_answers(service: RunningService) -> None:
     text = "I bought it last week. I want my money back."
     answer = service.post("/v1/best-spans", {"phrase": "refund request", "text": text, "k": 2})

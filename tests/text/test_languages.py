@@ -63,7 +63,7 @@ def test_words_without_a_known_language_are_cut_as_english_ones(
 def test_forms_of_a_word_have_one_stem(language: str, text: str, phrase: str) -> None:
     ((start, end),) = find_matches(text, phrase, language)
     (stem,) = count_stems(phrase, [language])
-    assert stem in stem_text(text[start:end], None, language).split()
+    assert stem in stem_text(text[start:end], language).split()
 
 
 def test_of_several_languages_a_passage_has_the_nearest() -> None:
@@ -75,14 +75,14 @@ def test_of_several_languages_a_passage_has_the_nearest() -> None:
 
 
 def test_each_language_leaves_out_its_own_stop_words() -> None:
-    assert stem_text("die Frage", None, "de") == "de/frag"
-    assert stem_text("they die", None, "en") == "die"
-    assert stem_text("qu'on l'a dit", None, "fr") == "fr/a fr/dit"
+    assert stem_text("die Frage", "de") == "de/frag"
+    assert stem_text("they die", "en") == "die"
+    assert stem_text("qu'on l'a dit", "fr") == "fr/a fr/dit"
 
 
 def test_accents_do_not_matter_however_they_are_encoded() -> None:
     composed, decomposed = "für Gebühr", "fu\u0308r Gebu\u0308hr"
-    assert stem_text(composed, None, "de") == stem_text(decomposed, None, "de") == "de/gebuhr"
+    assert stem_text(composed, "de") == stem_text(decomposed, "de") == "de/gebuhr"
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))

@@ -186,6 +186,13 @@ class EmbeddedBackend(Backend):
         with self._read(index) as snapshot:
             return _read_passages(snapshot, request, keys, {}, BestPassages())
 
+    def find_quoting(self, index: str, quotation: str) -> dict[Key, str]:
+        """Return the passages with all stems of the quotation, in the language of each passage."""
+        with self._read(index) as snapshot:
+            query = snapshot.records.match_quotation(quotation)
+            passages = snapshot.records.list_numbers(record.PASSAGE, query).tolist()
+            return {key: name for key, (name, _) in snapshot.find_places(passages).items()}
+
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
         with self._read(index) as snapshot:

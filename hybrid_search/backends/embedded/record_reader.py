@@ -26,7 +26,7 @@ from hybrid_search.backends.embedded.sealed_file import DamagedFileError
 from hybrid_search.text.filters import Scalar, widen
 from hybrid_search.text.languages import FIELD as LANGUAGE
 from hybrid_search.text.languages import list_languages
-from hybrid_search.text.stems import count_stems
+from hybrid_search.text.stems import count_stems, list_quoted_stems
 
 META = "meta.json"
 PARTS = ("idx", "pos", "term", "store", "fast", "fieldnorm")
@@ -148,6 +148,23 @@ class RecordReader:
                 tantivy.Query.term_query(schema, record.TERMS, stem, "freq"), float(count)
             )
             for stem, count in count_stems(phrase, self.languages).items()
+        )
+
+    def match_quotation(self, quotation: str) -> tantivy.Query:
+        """Return the query of the passages with all stems of a quotation, in one language.
+
+        Stop words have none: of a quotation that consists of them every passage is found.
+        """
+        schema, everything = self.index.schema, tantivy.Query.all_query()
+        return facts.any_of(
+            facts.all_of(
+                everything,
+                *(
+                    tantivy.Query.term_query(schema, record.TERMS, stem)
+                    for stem in list_quoted_stems(quotation, language)
+                ),
+            )
+            for language in self.languages
         )
 
     def score(

@@ -130,7 +130,7 @@ class EmbeddedWriter(Writer):
         data = word_codes.to_bytes(entry.tokens)
         self._builder.add(number, opened.first, entry.document.id, data)
         language = find_language(entry.document.metadata, entry.text)
-        terms = stem_text(entry.text, entry.tokens.words, language)
+        terms = stem_text(entry.text, language)
         made = record.make_record(entry, number, opened.first)
         opened.records.append(record.to_document(made, terms))
 

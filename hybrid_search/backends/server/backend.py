@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from hybrid_search.backends.base import Backend, T, Writer
 from hybrid_search.backends.index_names import check_index_name
-from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.backends.index_options import DEFAULT_ANALYZER, IndexOptions
 from hybrid_search.backends.server import aliases, answers, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.head_cache import HeadCache
 from hybrid_search.backends.server.leg_search import LegSearch, read_scores
@@ -205,6 +205,18 @@ class ServerBackend(Backend):
             for key in keys
             if key in codes
         ]
+
+    def find_quoting(self, index: str, quotation: str) -> dict[Key, str]:
+        """Return the passages with the words of the quotation that the analyzer surely keeps.
+
+        All passages, if the index has another analyzer than `DEFAULT_ANALYZER`.
+        """
+        server_index = aliases.find_index(self.server, index)
+        query = scan.EVERYTHING
+        if server_index.options.get("analyzer") == DEFAULT_ANALYZER:
+            query = request_bodies.quotation_query(quotation)
+        keys = scan.list_keys(self.server, server_index, query)
+        return {key: passage_codec.parse_passage_id(key)[0] for key in keys}
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""

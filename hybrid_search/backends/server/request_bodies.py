@@ -13,7 +13,9 @@ from hybrid_search.backends.server.reach import Reach
 from hybrid_search.backends.types import FACETS, Request
 from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Range, Scalar
+from hybrid_search.text.stems import UNSEEN, fold_words, select_content_words
 from hybrid_search.text.values import Form
+from hybrid_search.text.words import MAX_WORD, words
 
 COUNTING = {"size": 0, "track_total_hits": True}
 """Counts passages."""
@@ -100,6 +102,29 @@ def _phrase_query(phrase: str) -> dict[str, Any]:
     by_language = {"multi_match": {"query": phrase, "fields": ["texts.*"], "type": "most_fields"}}
     others = {"bool": {"must": [by_default], "must_not": [has_own_analyzer]}}
     return {"bool": {"should": [others, by_language]}}
+
+
+ODD_TERMS = f".*[{''.join(map(chr, UNSEEN))}\u0300-\u036f\u202f].*|.{{{MAX_WORD + 1},}}"
+"""The pattern of terms that a server cuts or folds otherwise than `stems.fold_words` does.
+
+These have invisible characters, separate accents or a narrow blank in them, or are very long.
+"""
+
+
+def quotation_query(quotation: str) -> dict[str, Any]:
+    """Return the query of the passages that may contain a quotation, whatever their language.
+
+    They have all its words, by the default analyzer, of which each occurrence is surely one term:
+    those of Latin letters and digits without stop words. Passages with `ODD_TERMS` are found, too.
+    """
+    folded_words = fold_words(quotation, words(quotation))
+    content_words = select_content_words(folded_words)
+    chosen_words = [word for word in content_words if word.isascii() and word.isalnum()]
+    if not chosen_words:
+        return {"match_all": {}}
+    has_words = {"match": {"text": {"query": " ".join(chosen_words), "operator": "and"}}}
+    has_odd_terms = {"regexp": {"text": {"value": ODD_TERMS, "flags": "NONE"}}}
+    return {"bool": {"should": [has_words, has_odd_terms]}}
 
 
 def knn_body(
