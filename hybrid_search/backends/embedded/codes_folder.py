@@ -85,9 +85,7 @@ def _remove(path: Path) -> None:
         _log.debug("%s is still open somewhere", path)
 
 
-def compact(
-    folder: Path, alive: Numbers, identity: str, stale_share: float = STALE_SHARE
-) -> None:
+def compact(folder: Path, alive: Numbers, identity: str, stale_share: float = STALE_SHARE) -> None:
     """Merge small files if there are many, and write again those that are mostly deleted.
 
     Those are of more than `stale_share` deleted passages: with 0 nothing of any of them is left.
