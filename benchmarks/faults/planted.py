@@ -16,10 +16,19 @@ TURNS = (
     ("agent", "I will send the {thing} again, or I pay it back to your card."),
     ("customer", "Then pay it back please, I bought a {thing} elsewhere on {day}."),
 )
-THINGS = "kettle lamp bicycle carpet printer camera heater mattress radio blender".split()
-DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday".split()
-FIRST_PARTS = "Bra Cul Dor Fen Gris Hal Jor Kest Lin Mor Nev Ost Pell Quin Rost".split()
-LAST_PARTS = "backer combe dahl enfeld fritz gard hurst iston kova lund".split()
+THINGS = (
+    *("kettle", "lamp", "bicycle", "carpet", "printer"),
+    *("camera", "heater", "mattress", "radio", "blender"),
+)
+DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+FIRST_PARTS = (
+    *("Bra", "Cul", "Dor", "Fen", "Gris", "Hal", "Jor"),
+    *("Kest", "Lin", "Mor", "Nev", "Ost", "Pell", "Quin", "Rost"),
+)
+LAST_PARTS = (
+    *("backer", "combe", "dahl", "enfeld", "fritz"),
+    *("gard", "hurst", "iston", "kova", "lund"),
+)
 SAYINGS = {
     "name": "Yes, my name is {secret}, I live near the station.",
     "card": "The card is {secret} and it is still valid.",

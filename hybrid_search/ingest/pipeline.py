@@ -93,8 +93,8 @@ def ingest(
             warn_of_languages(summary.languages, encoder.info)
             if summary.unredacted:
                 _log.warning(
-                    "%d documents were left as they are: the index has them redacted, and these have "
-                    "no redactions. Give redactions or a recogniser, or delete them first",
+                    "%d documents were left as they are: they are redacted in the index, and have "
+                    "no redactions here. Give redactions or a recogniser, or delete them first",
                     summary.unredacted,
                 )
             if summary.read and summary.excluded == summary.read:
