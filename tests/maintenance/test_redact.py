@@ -45,7 +45,7 @@ NAME = {"id": "a", "start": TEXT.index("Oma"), "end": TEXT.index(" 🧀"), "type
 MASKED = "What is your name?\n?!\n██████████ 🧀, b-r-ä\n\nThank you."
 
 
-def span(start: int, end: int, **others: Any) -> dict[str, Any]:
+def span(start: Any, end: Any, **others: Any) -> dict[str, Any]:
     return {"id": "a", "start": start, "end": end, "type": "name", **others}
 
 
@@ -182,7 +182,8 @@ def test_a_redacted_document_is_replaced_only_by_one_that_was_looked_through(
 
 
 def test_redactions_of_a_document_are_masked_before_it_is_cleaned_and_hashed() -> None:
-    line = {"id": "a", "text": "I am <b>Oma</b>.", "redactions": [without_id(span(8, 11))]}
+    line: dict[str, Any] = {"id": "a", "text": "I am <b>Oma</b>."}
+    line["redactions"] = [without_id(span(8, 11))]
     document, canonical = parse(json.dumps(line).encode())
     assert document.text == "I am <b>███</b>."
     assert document.metadata == {}

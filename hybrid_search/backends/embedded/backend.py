@@ -238,7 +238,8 @@ class EmbeddedBackend(Backend):
     def purge(self, index: str) -> None:
         """Remove what is left of deleted and replaced documents from all files of `index`."""
         for _ in range(PURGES):
-            with self.writer(index, self.read_head(index)[0]) as writer:
+            spec, _ = self.read_head(index)
+            with self._open_writer(index, spec, keeps_empty=True) as writer:
                 writer.purge()
             left = self.list_remains(index)
             if not left:

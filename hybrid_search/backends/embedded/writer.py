@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import tantivy
 
@@ -227,6 +228,9 @@ class EmbeddedWriter(Writer):
             language = find_language(json.loads(own.metadata), own.text)
             terms = stem_text(own.text, None, language)
             self._writer.add_document(record.to_document(own, terms))
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         is_kept = True

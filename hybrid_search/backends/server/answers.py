@@ -71,12 +71,11 @@ _Left = make_object(
 )
 REMAINS = Shape[Answer](make_object(_all=make_object(total=_Left)))
 """How many deleted documents and operations all copies of an index still have."""
-_Lease = make_object(retaining_seq_no=int)
-_Copy = make_object(
-    seq_no=make_object(max_seq_no=int),
-    retention_leases=make_object(leases=list[_Lease]),
+_Leases = make_object(leases=Items[make_object(retaining_seq_no=int)])
+_Copy = make_object(seq_no=make_object(max_seq_no=int), retention_leases=_Leases)
+COPIES = Shape[Answer](
+    make_object(indices=Named[str, make_object(shards=Named[str, Items[_Copy]])])
 )
-COPIES = Shape[Answer](make_object(indices=Named[str, make_object(shards=Named[str, list[_Copy]])]))
 """How far each copy of each shard is written, and from where on its operations are kept."""
 TASK = Shape[Answer](make_object(task=str))
 """A task that was begun."""
