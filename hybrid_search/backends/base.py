@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from hybrid_search.backends.types import (
@@ -31,6 +32,9 @@ from hybrid_search.text.stems import find_matches
 from hybrid_search.text.types import Document, Entry
 
 T = TypeVar("T")
+
+CONTENTS = 256
+"""Passages whose contents are fetched together."""
 
 
 class Writer(AbstractContextManager["Writer"], Protocol):
@@ -244,6 +248,34 @@ class Backend(Protocol):
 
     def drop_index(self, index: str) -> None:
         """Remove `index` and everything in it."""
+
+    def purge(self, index: str) -> None:
+        """Remove what is left of deleted and replaced documents, and wait until it is gone.
+
+        Raises:
+            IndexBusyError: If the store allows one writer and another process is writing.
+            IndexStoreError: If something is still left when the patience is over.
+        """
+
+    def list_remains(self, index: str) -> list[str]:
+        """Return what is left of deleted and replaced documents, in words; none after `purge`."""
+        del index
+        return []
+
+    def iterate_stored(self, index: str) -> Iterator[tuple[str, str]]:
+        """Yield everything that is stored of each passage, with the id of its document."""
+        rows = self.iterate_passages(index)
+        while block := list(islice(rows, CONTENTS)):
+            contents = self.fetch_contents(index, [row.key for row in block])
+            for row in block:
+                content = contents[row.key]
+                parts = (row.document_id, content.text, content.layout, content.metadata)
+                yield row.document_id, "\n".join(parts)
+
+    def iterate_files(self, index: str) -> Iterator[tuple[str, bytes]]:
+        """Yield the name and the bytes of each file of an index that is on this machine."""
+        del index
+        return iter(())
 
     def close(self) -> None:
         """Close connections and files; the next call opens them again."""

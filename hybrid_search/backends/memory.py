@@ -304,6 +304,10 @@ class MemoryBackend(Backend):
         self._get_index(index)
         del self._indexes[index]
 
+    def purge(self, index: str) -> None:
+        """Do nothing but find the index: a deleted document is gone at once."""
+        self._get_index(index)
+
     def close(self) -> None:
         """Do nothing: indexes live as long as this object."""
 

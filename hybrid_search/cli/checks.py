@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,9 +13,11 @@ from hybrid_search import config
 from hybrid_search.api import connect
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX, DEFAULT_SAMPLE
+from hybrid_search.file_errors import explain_failure
 
 if TYPE_CHECKING:
     from hybrid_search.maintenance.plan import Plan
+    from hybrid_search.maintenance.verify.redacted import WordsCheck
     from hybrid_search.maintenance.verify.report import Verification
 
 
@@ -42,6 +45,14 @@ def verify(
             "then check as --full does.",
         ),
     ] = False,
+    redacted: Annotated[
+        Path | None,
+        typer.Option(
+            help="Only search for these words, one text a line, in all that is stored: each must "
+            "be gone.",
+            metavar="WORDS",
+        ),
+    ] = None,
     *,
     place: options.Place,
     as_json: options.Json = False,
@@ -52,6 +63,12 @@ def verify(
     --repair nothing is changed. Exit status: 0 if all is well, 1 if something is wrong, 2 if the
     check could not run.
     """
+    if redacted:
+        with explain_failure(f"the words in {redacted} cannot be read", "name a text file"):
+            words = redacted.read_text(encoding="utf-8").splitlines()
+        with connect(**place) as client:
+            _show_search(client.search_words(words, index=index), as_json)
+        return
     with connect(**place) as client:
         verification = client.verify(index, sample=sample, full=full, repair=repair)
     if as_json:
@@ -59,6 +76,25 @@ def verify(
     else:
         _show_verification(verification)
     if not verification.is_sound:
+        options.exit_with(1)
+
+
+def _show_search(check: WordsCheck, as_json: bool) -> None:
+    """Print where words were found, by their lines: nothing prints the words."""
+    if as_json:
+        options.print_json(check.to_dict())
+    else:
+        options.print_lines(
+            f"index {check.index!r}: {check.words:,} texts searched for in {check.passages:,} "
+            f"passages, {check.terms:,} terms and {check.bytes:,} bytes of files"
+        )
+        for found in check.found[:MAX_FINDINGS]:
+            options.print_lines(f"line {found.line} is in {found.place}")
+        for remains in check.remains:
+            options.print_lines(f"{remains}: hybrid-search redact removes them")
+        count = len(check.found)
+        options.print_lines("none is there" if check.is_clean else f"found: {count:,}")
+    if not check.is_clean:
         options.exit_with(1)
 
 

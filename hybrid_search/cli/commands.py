@@ -24,7 +24,7 @@ COMMAND_PANELS: Mapping[str, str] = {
     "First steps": "ingest query indexes show doctor",
     "Asking": "best-spans check-quote similar cluster discover",
     "Topics": "mine topics judge tune",
-    "Index care": "setup reindex delete verify plan",
+    "Index care": "setup reindex delete redact verify plan",
     "Services": "serve mcp",
 }
 """The commands in the order of the help, by panel."""
@@ -32,7 +32,7 @@ COMMAND_PANELS: Mapping[str, str] = {
 COMMANDS = tuple(" ".join(COMMAND_PANELS.values()).split())
 
 MODULES: Mapping[str, str] = {
-    "index_admin": "indexes setup reindex delete",
+    "index_admin": "indexes setup reindex delete redact",
     "query": "show best-spans check-quote",
     "grouping": "similar cluster discover",
     "topics": "tune",
@@ -76,6 +76,8 @@ reindex --index calls --url https://HOST:9200 --policy 4/1
 reindex calls.jsonl --index calls --model other-model
 delete call-17 call-18 --index calls
 delete --index calls --yes
+redact --index calls --spans spans.jsonl
+redact --index calls --spans spans.jsonl > receipt.jsonl
 verify --index calls
 verify --index calls --repair
 plan calls.jsonl

@@ -1,4 +1,4 @@
-"""The commands ``setup``, ``indexes``, ``reindex`` and ``delete``, for whole indexes."""
+"""The commands ``setup``, ``indexes``, ``reindex``, ``delete`` and ``redact``."""
 
 import logging
 from collections.abc import Sequence
@@ -168,6 +168,33 @@ def delete(
         whole_index = f", and index {index!r} with them" if yes else ""
         count = "an unknown number of" if removed is None else f"{removed:,}"
         options.print_lines(f"{count} documents deleted{whole_index}")
+
+
+def redact(
+    spans: Annotated[
+        Path,
+        typer.Option(
+            help='JSON lines of {"id", "start", "end", "type"}, offsets in the document\'s text.'
+        ),
+    ],
+    index: options.Index = DEFAULT_INDEX,
+    *,
+    place: ingest_options.IngestPlace,
+) -> None:
+    """Mask spans of documents, and remove what was stored of them before from every file.
+
+    The texts keep their length, terms and vectors are made again without the words, and a server is
+    waited for until its segments are merged. Standard output gets the receipt: a JSON object for
+    each document, without the words.
+    """
+    from hybrid_search.cli.progress import progress
+
+    with connect(**place) as client, progress(None) as report:
+        receipts = client.redact(spans, index=index, report=report)
+    for receipt in receipts:
+        options.print_json(receipt.to_dict())
+    count = sum(sum(receipt.spans.values()) for receipt in receipts)
+    options.print_lines(f"{count:,} spans of {len(receipts):,} documents are masked", err=True)
 
 
 def _count_documents(client: "Client", index: str) -> int | None:

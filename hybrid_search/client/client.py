@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from hybrid_search.ingest.summary import Summary
     from hybrid_search.ingest.types import SourceLine
     from hybrid_search.maintenance.plan import Plan
+    from hybrid_search.maintenance.redact import Receipt
+    from hybrid_search.maintenance.verify.redacted import WordsCheck
     from hybrid_search.maintenance.verify.report import Verification
     from hybrid_search.topics.judging_queue import JudgingQueue
     from hybrid_search.topics.run import ReportMining
@@ -821,6 +823,70 @@ class Client:
         spec, _ = self.backend.read_head(index)
         encoder = self._encoders.for_spec(spec).truncated_to(spec)
         return verify.verify(self.backend, encoder, index, sample, full=full, repair=repair)
+
+    def redact(
+        self,
+        spans: str | Path | Iterable[Mapping[str, Any]],
+        *,
+        index: str = DEFAULT_INDEX,
+        report: Report = ignore_report,
+    ) -> list[Receipt]:
+        """Mask spans of documents, and remove everything that was stored of them before.
+
+        Each character of a span becomes ``█``, so that all offsets stay true. The documents are
+        encoded again without the words, and what is left of before is purged from every file; a
+        server is waited for until its segments are merged. Nothing is written unless all spans are
+        right.
+
+        Args:
+            spans: The spans, each with the ``id`` of its document, ``start`` and ``end`` in its
+                text, and ``type``; or a file with one as JSON a line.
+            index: The index.
+            report: Called with the summary so far.
+
+        Returns:
+            A receipt of each document, without the words.
+
+        Raises:
+            UsageError: If a span is outside its document or turn, or overlaps another one.
+            DocumentMissingError: If the index has no document of an id.
+
+        >>> with hybrid_search.connect("memory:") as client:
+        ...     _ = client.ingest([{"id": "a", "text": "It is Ms Orrin, I want my money back."}])
+        ...     receipts = client.redact([{"id": "a", "start": 9, "end": 14, "type": "name"}])
+        ...     receipts[0].spans, client.open_document("a").text
+        ({'name': 1}, 'It is Ms █████, I want my money back.')
+        """
+        from hybrid_search.maintenance import redact
+
+        spec, _ = self.backend.read_head(index)
+        encoder = self._encoders.for_spec(spec).truncated_to(spec)
+        given = redact.read_spans(Path(spans)) if isinstance(spans, str | Path) else spans
+        return redact.redact(self.backend, encoder, index, given, report)
+
+    def search_words(self, words: Iterable[str], *, index: str = DEFAULT_INDEX) -> WordsCheck:
+        """Search everything that is stored for words that must be gone.
+
+        What is stored of every passage is read, BM25 is asked for each term, and of an index on
+        this machine the bytes of every file are searched.
+
+        Args:
+            words: The words as they were said, one text each. They are not stored.
+            index: The index.
+
+        Returns:
+            What was searched, and where words still are.
+
+        Raises:
+            UsageError: If there are no words.
+
+        >>> with hybrid_search.connect() as client:
+        ...     client.search_words(["Rosalind Achterberg"]).is_clean
+        True
+        """
+        from hybrid_search.maintenance.verify.redacted import search_words
+
+        return search_words(self.backend, index, words)
 
     def plan_lines(
         self,

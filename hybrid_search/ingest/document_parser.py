@@ -25,9 +25,10 @@ from pydantic import (
 from hybrid_search.backends.settings_digest import settings_digest
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError, put_plainly, show_value
-from hybrid_search.ingest import column_names
+from hybrid_search.ingest import column_names, redactions
 from hybrid_search.ingest.cleaning import NOTHING, Cleaning
 from hybrid_search.ingest.document_language import name_language
+from hybrid_search.ingest.redactions import Recogniser
 from hybrid_search.text.filters import leaves
 from hybrid_search.text.languages import FIELD
 from hybrid_search.text.types import Document, Turn, WordTime
@@ -46,6 +47,9 @@ MAX_PARSED_DEPTH = 200
 """Levels that are read before they are refused: Python's parser calls itself for each, and the
 garbage collector needs some of the interpreter's thousand calls as well.
 """
+
+LOOKED_THROUGH = "redacted-"
+"""Begins the source hash of a document that had redactions, or that a recogniser has read."""
 
 KINDS: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}
 """Names of types, for messages that must not quote a value."""
@@ -127,11 +131,15 @@ class _Document(BaseModel):
 
 
 def parse(
-    data: bytes, cleaning: Cleaning = NOTHING, language: str | None = None
+    data: bytes,
+    cleaning: Cleaning = NOTHING,
+    language: str | None = None,
+    recogniser: Recogniser | None = None,
 ) -> tuple[Document, str]:
-    """Return the cleaned document of a line, and its canonical form (for its hash).
+    """Return the cleaned and masked document of a line, and its canonical form (for its hash).
 
-    `language` is a setting of `document_language.name_language`.
+    `language` is a setting of `document_language.name_language`. Of a document that was looked
+    through for words that must go, the canonical form begins with `LOOKED_THROUGH`.
 
     Raises:
         InputError: If the line is not a valid document; the message says why.
@@ -140,12 +148,15 @@ def parse(
     if "id" not in raw:
         raise InputError(_explain_missing("no id", raw), f"the keys are {_shorten(sorted(raw))}")
     _check_depth(raw)
+    mark = LOOKED_THROUGH if redactions.KEY in raw or recogniser else ""
+    if redactions.KEY in raw:
+        given = redactions.parse_redactions(raw.pop(redactions.KEY) or [])
+        raw = redactions.mask_document(raw, _list_texts(_validate(raw)), given)
     raw = cleaning.clean_document(raw)
+    if recogniser:
+        raw = redactions.mask_recognised(raw, _list_texts(_validate(raw)), recogniser)
     canonical = _canonical_json(raw)
-    try:
-        validated = _Document.model_validate(raw)
-    except ValidationError as error:
-        raise InputError(*_describe_mistake(error, raw)) from error
+    validated = _validate(raw)
     _check_size("id", validated.id, MAX_ID_BYTES)
     if validated.text is None and validated.turns is None:
         raise InputError(_explain_missing("neither of text and turns", raw))
@@ -158,7 +169,19 @@ def parse(
     named = name_language(document, language)
     if named is not document:
         canonical = _canonical_json({**raw, FIELD: named.metadata[FIELD]})
-    return named, canonical
+    return named, mark + canonical
+
+
+def _validate(raw: dict[str, Any]) -> _Document:
+    try:
+        return _Document.model_validate(raw)
+    except ValidationError as error:
+        raise InputError(*_describe_mistake(error, raw)) from error
+
+
+def _list_texts(validated: _Document) -> list[str]:
+    """Return the texts of its turns, or the one text of a document without turns."""
+    return [turn.text for turn in validated.turns or ()] or [validated.text or ""]
 
 
 def _describe_mistake(error: ValidationError, raw: dict[str, Any]) -> tuple[str, str]:
@@ -201,8 +224,18 @@ def find_valid_id(data: bytes) -> str | None:
 
 
 def source_hash(canonical: str, spec: IndexSpec) -> str:
-    """Return a digest of the document and one of the settings of its index, joined by a dot."""
-    return f"{hashlib.sha256(canonical.encode()).hexdigest()[:40]}.{settings_digest(spec)}"
+    """Return a digest of the document and one of the settings of its index, joined by a dot.
+
+    No digest is of words that were masked: of a few digits it would give them away.
+    """
+    mark = LOOKED_THROUGH if canonical.startswith(LOOKED_THROUGH) else ""
+    digest = hashlib.sha256(canonical.encode()).hexdigest()[: 40 - len(mark)]
+    return f"{mark}{digest}.{settings_digest(spec)}"
+
+
+def is_looked_through(source_hash: str) -> bool:
+    """Return whether the document was looked through for words that must go."""
+    return source_hash.startswith(LOOKED_THROUGH)
 
 
 def rehash_source(old_hash: str, spec: IndexSpec) -> str:

@@ -68,6 +68,14 @@ class WriteOptions(TypedDict, total=False):
     strip_quotes: Annotated[
         bool, Parameter("Take quoted mails and signatures out of texts.", default=False)
     ]
+    recogniser: Annotated[
+        str | None,
+        Parameter(
+            "PACKAGE.MODULE:FUNCTION that returns (start, end, type) of each part of a text, or of "
+            "a turn, that is to be masked.",
+            value="FUNCTION",
+        ),
+    ]
 
 
 class ObjectOptions(WriteOptions, total=False):
@@ -107,6 +115,8 @@ class IngestOptions:
     """The parts to remove from texts."""
     language: str | None = None
     """The language of documents that do not say theirs, or ``detect``."""
+    recogniser: str | None = None
+    """The path of a function that finds what is to be masked."""
     executor: str = LOCAL
     """Where texts are encoded: local or ray."""
     workers: int | None = None
@@ -120,7 +130,7 @@ class IngestOptions:
         rejects = Path(writing["rejects"]) if writing["rejects"] else None
         language = check_language(writing["language"])
         cleaning = Cleaning(html=writing["strip_html"], quotes=writing["strip_quotes"])
-        place = {name: writing[name] for name in ("index", "policy", "codes")}
+        place = {name: writing[name] for name in ("index", "policy", "codes", "recogniser")}
         return cls(rejects=rejects, cleaning=cleaning, language=language, **place, **settings)
 
     def reporting_to(self, report: Report) -> Self:

@@ -21,6 +21,7 @@ from hybrid_search.ingest.executors import Executor
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.prefetch import prefetch
 from hybrid_search.ingest.prepare import Preparation
+from hybrid_search.ingest.redactions import load_recogniser
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen_ids import SeenIds
 from hybrid_search.ingest.summary import Summary
@@ -64,12 +65,15 @@ def ingest(
     window_policy.parse(policy)
     check_where(options.where)
     spec = IndexSpec.from_encoder(encoder.info, policy, check_bits(options.codes or DEFAULT_BITS))
+    recogniser = load_recogniser(options.recogniser) if options.recogniser else None
     checkpoint, started_at, summary = options.checkpoint, time.perf_counter(), Summary()
     rejects, seen_ids = Rejects(options.find_rejects()), SeenIds()
     try:
         with tracing.trace_block("ingest"), backend.writer(options.index, spec) as writer:
             look_up = writer.read_source_hashes
-            preparation = Preparation(spec, look_up, rejects, seen_ids, summary, options)
+            preparation = Preparation(
+                spec, look_up, rejects, seen_ids, summary, options, recogniser
+            )
             write_stage = WriteStage(writer, rejects, summary, checkpoint)
             executor = encoder if isinstance(encoder, Executor) else LocalExecutor(encoder)
 
@@ -87,6 +91,12 @@ def ingest(
                     options.report(summary)
             write_stage.note_rejects()
             warn_of_languages(summary.languages, encoder.info)
+            if summary.unredacted:
+                _log.warning(
+                    "%d documents were left as they are: they are redacted in the index, and have "
+                    "no redactions here. Give redactions or a recogniser, or delete them first",
+                    summary.unredacted,
+                )
             if summary.read and summary.excluded == summary.read:
                 _log.warning("none of the %d documents that were read fulfils where", summary.read)
     finally:

@@ -11,7 +11,9 @@ from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.checkpoint import SourceHashLookup
+from hybrid_search.ingest.document_parser import is_looked_through
 from hybrid_search.ingest.options import IngestOptions
+from hybrid_search.ingest.redactions import Recogniser
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen_ids import SeenIds
 from hybrid_search.ingest.sources.python_objects import SOURCE, put_in_python
@@ -39,6 +41,7 @@ class Preparation:
     seen_ids: SeenIds
     summary: Summary
     options: IngestOptions
+    recogniser: Recogniser | None = None
 
     def blocks(self, lines: Iterable[SourceLine], size: int) -> Iterator[list[PreparedPassage]]:
         """Yield blocks of at most `size` passages."""
@@ -86,7 +89,7 @@ class Preparation:
         if line.fault:
             raise InputError(line.fault, line.detail)
         cleaning, language = self.options.cleaning, self.options.language
-        document, canonical = document_parser.parse(line.data, cleaning, language)
+        document, canonical = document_parser.parse(line.data, cleaning, language, self.recogniser)
         if not matches_where(self.options.where or {}, document.id, document.metadata):
             self.summary.excluded += 1
             return None
@@ -110,7 +113,11 @@ class Preparation:
         with self.summary.time_stage("read"):
             indexed_hashes = self.look_up_hashes([parsed.document.id for parsed in group])
         for parsed in group:
-            if parsed.is_repeated or indexed_hashes.get(parsed.document.id) != parsed.source_hash:
+            indexed_hash = indexed_hashes.get(parsed.document.id, "")
+            if is_looked_through(indexed_hash) and not is_looked_through(parsed.source_hash):
+                self.summary.skipped += 1
+                self.summary.unredacted += 1
+            elif parsed.is_repeated or indexed_hash != parsed.source_hash:
                 yield parsed
             else:
                 self.summary.skipped += 1

@@ -126,7 +126,7 @@ def run_ingest(
     options = replace(options, rejects=options.find_rejects(url))
     place = (
         *(url, options.index, source.read_options),
-        *(options.where, options.shard, options.cleaning, options.language),
+        *(options.where, options.shard, options.cleaning, options.language, options.recogniser),
     )
     with (
         open_input(source, options.find_rejects()) as opened,

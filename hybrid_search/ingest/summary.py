@@ -41,7 +41,9 @@ class Summary:
     failed: int = 0
     """Documents refused: they are in the rejects file."""
     skipped: int = 0
-    """Documents that were unchanged."""
+    """Documents whose version in the index was left as it is: nearly all are unchanged."""
+    unredacted: int = 0
+    """Skipped documents without redactions, which do not replace redacted ones."""
     excluded: int = 0
     """Documents excluded by ``--where``."""
     duplicates: int = 0

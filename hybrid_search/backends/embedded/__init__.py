@@ -12,6 +12,6 @@ all such files), `word_search` (how words and spans are compared), `near_passage
 are worth exact scores), `facts` (metadata as terms, conditions as queries), `record` (a passage in
 tantivy), `record_reader` (a commit of tantivy, searched), `head` and `versions` (what an index is,
 and where), `snapshot` (a commit with its codes, and the latest of each index), `turns` (for many
-threads), `exact_scores`, `writer`, `next_version` (an index replaced), `scan` (passages with their
-faults), and `backend`, which puts them together.
+threads), `exact_scores`, `remains` (of what was deleted), `writer`, `next_version` (an index
+replaced), `scan` (passages with their faults), and `backend`, which puts them together.
 """

@@ -11,7 +11,15 @@ from pathlib import Path
 import tantivy
 
 from hybrid_search.backends.base import Backend, T, refuse_options, refuse_times
-from hybrid_search.backends.embedded import exact_scores, facts, head, near_passages, record, scan
+from hybrid_search.backends.embedded import (
+    exact_scores,
+    facts,
+    head,
+    near_passages,
+    record,
+    remains,
+    scan,
+)
 from hybrid_search.backends.embedded.failures import translate_errors
 from hybrid_search.backends.embedded.head import Head
 from hybrid_search.backends.embedded.next_version import NextVersion
@@ -46,6 +54,9 @@ from hybrid_search.text.word_codes import UNREADABLE
 
 EXACT_PASSAGES = 2000
 """If a filter leaves at most so many passages, all their spans are scored: in about 0.05 s."""
+
+PURGES = 3
+"""How often an index is purged at most: merges that still run may bring deleted passages along."""
 
 SUFFIX = ".index"
 """Of the folder of an index."""
@@ -230,6 +241,26 @@ class EmbeddedBackend(Backend):
             except BaseException:
                 lock.release()
                 raise
+
+    def purge(self, index: str) -> None:
+        """Remove what is left of deleted and replaced documents from all files of `index`."""
+        for _ in range(PURGES):
+            spec, _ = self.read_head(index)
+            with self._open_writer(index, spec, keeps_empty=True) as writer:
+                writer.purge()
+            left = self.list_remains(index)
+            if not left:
+                return
+        raise IndexStoreError(f"{left[0]}: run the same command again")
+
+    def list_remains(self, index: str) -> list[str]:
+        """Return what is left of deleted and replaced documents, in words."""
+        with self._read(index) as snapshot:
+            return remains.list_remains(self._path(index), snapshot.head)
+
+    def iterate_files(self, index: str) -> Iterator[tuple[str, bytes]]:
+        """Yield the name and the bytes of each file of `index`; a large one comes in parts."""
+        return remains.iterate_files(self._find(index))
 
     def close(self) -> None:
         """Close all files; the next call opens them again."""

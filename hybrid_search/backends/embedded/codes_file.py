@@ -90,8 +90,7 @@ class CodesBuilder:
             raise
 
     def _seal(self, folder: Path, first: int, last: int) -> Path:
-        file = self._file
-        assert file is not None  # noqa: S101 (only a file with passages is sealed)
+        self._file = file = self._file or SealedFileWriter(self.unfinished)
         file.add("passages", np.array(self.passages, np.int64))
         file.add("documents", np.array(self.documents, np.int64))
         file.add("ends", np.array(self.ends, np.int64))

@@ -14,7 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from hybrid_search.backends.embedded import codes_file
-from hybrid_search.backends.embedded.codes_file import UNFINISHED, CodesFile, merge, range_of
+from hybrid_search.backends.embedded.codes_file import (
+    UNFINISHED,
+    CodesBuilder,
+    CodesFile,
+    merge,
+    range_of,
+)
 from hybrid_search.backends.embedded.passage_documents import Numbers
 
 _log = logging.getLogger(__name__)
@@ -79,19 +85,30 @@ def _remove(path: Path) -> None:
         _log.debug("%s is still open somewhere", path)
 
 
-def compact(folder: Path, alive: Numbers, identity: str) -> None:
-    """Merge small files if there are many, and write again those that are mostly deleted."""
+def compact(folder: Path, alive: Numbers, identity: str, stale_share: float = STALE_SHARE) -> None:
+    """Merge small files if there are many, and write again those that are mostly deleted.
+
+    Those are of more than `stale_share` deleted passages: with 0 nothing of any of them is left.
+    """
     files = [CodesFile.open_or_none(path, identity) for path in list_files(folder)]
     stale = [
         [file]
         for file in files
-        if file and len(file) - _count_alive(file.path, alive) > STALE_SHARE * len(file)
+        if file and len(file) - _count_alive(file.path, alive) > stale_share * len(file)
     ]
     for run in (*stale, _find_run(files)):
         path = merge(run, alive, folder, identity)
         for file in run if path else ():  # the sweep removes what nothing is left of
             if file.path != path:
                 _remove(file.path)
+
+
+def empty_last(folder: Path, alive: Numbers, identity: str) -> None:
+    """Take the codes out of the last file, whose name must stay, if no passage in it is alive."""
+    for path in list_files(folder)[-1:]:
+        file = CodesFile.open_or_none(path, identity)
+        if file and len(file) and not _count_alive(path, alive):
+            CodesBuilder(folder / UNFINISHED, identity).seal(folder, *range_of(path))
 
 
 def _find_run(files: Sequence[CodesFile | None]) -> list[CodesFile]:

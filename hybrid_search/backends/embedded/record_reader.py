@@ -284,7 +284,7 @@ def _open(folder: Path, meta: Mapping[str, Any]) -> tuple[tantivy.Index, tantivy
     except ValueError as error:
         if not any(sign in str(error) for sign in ("PermissionDenied", "ReadOnlyFilesystem")):
             raise
-        index, searcher = _open_view(folder, meta)
+        index, searcher = open_view(folder, meta)
     if index.schema != record.build_schema():
         raise DamagedFileError(f"the schema in {folder / META} is not the one that was written")
     return index, searcher
@@ -296,7 +296,7 @@ def _open_reader(folder: Path) -> tuple[tantivy.Index, tantivy.Searcher]:
     return index, index.searcher()
 
 
-def _open_view(folder: Path, meta: Mapping[str, Any]) -> tuple[tantivy.Index, tantivy.Searcher]:
+def open_view(folder: Path, meta: Mapping[str, Any]) -> tuple[tantivy.Index, tantivy.Searcher]:
     """Return an index of these segments, opened in a folder of links that is gone afterwards."""
     with tempfile.TemporaryDirectory() as view:
         for name in list_files(meta):

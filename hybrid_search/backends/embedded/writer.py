@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import tantivy
 
@@ -15,6 +17,7 @@ from hybrid_search.backends.embedded.codes_file import UNFINISHED, CodesBuilder
 from hybrid_search.backends.embedded.failures import translate_errors
 from hybrid_search.backends.embedded.head import Head, write_checked
 from hybrid_search.backends.embedded.record_reader import RecordReader
+from hybrid_search.backends.embedded.remains import list_beside_deleted
 from hybrid_search.backends.embedded.versions import (
     CODES,
     FIELDS,
@@ -24,7 +27,7 @@ from hybrid_search.backends.embedded.versions import (
     sweep_versions,
 )
 from hybrid_search.backends.embedded.writer_lock import WriterLock
-from hybrid_search.backends.types import Refusal
+from hybrid_search.backends.types import DamagedRowError, Refusal
 from hybrid_search.errors import InputError
 from hybrid_search.text import word_codes
 from hybrid_search.text.filters import new_fields
@@ -34,6 +37,10 @@ from hybrid_search.text.types import Document, Entry
 
 HEAP_BYTES = 50_000_000
 """What tantivy may gather before it writes a segment; it takes no less than 15 MB."""
+
+
+PAGE = 256
+"""Passages that are written again at once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -192,6 +199,38 @@ class EmbeddedWriter(Writer):
             if existing:
                 self._commit()
         return len(existing)
+
+    def purge(self) -> None:
+        """Write again what lies in one file with deleted passages, and remove all files of before.
+
+        tantivy removes a segment of which everything is deleted. Passages keep their numbers.
+        """
+        with translate_errors(self._index_folder):
+            beside = list_beside_deleted(self._records_folder).tolist()
+            for start in range(0, len(beside), PAGE):
+                self._write_again(beside[start : start + PAGE])
+            self._writer.commit()
+            self._writer.garbage_collect_files()
+            self._reader = RecordReader(self._records_folder)
+            alive = self._reader.list_numbers(record.PASSAGE)
+            codes_folder.compact(self._codes_folder, alive, self._head.identity, 0.0)
+            codes_folder.sweep(self._codes_folder, alive)
+            codes_folder.empty_last(self._codes_folder, alive, self._head.identity)
+
+    def _write_again(self, passages: Sequence[int]) -> None:
+        """Put the records of some passages into a new segment."""
+        records, schema = self._reader.read_records(passages), self._reader.index.schema
+        numbers = tantivy.Query.term_set_query(schema, record.PASSAGE, list(passages))
+        self._writer.delete_documents_by_query(numbers)
+        for own in records.values():
+            if own is None:
+                raise DamagedRowError(self._index_folder.stem, None)
+            language = find_language(json.loads(own.metadata), own.text)
+            terms = stem_text(own.text, None, language)
+            self._writer.add_document(record.to_document(own, terms))
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         is_kept = True

@@ -66,6 +66,22 @@ _Bytes = make_object(store=make_object(size_in_bytes=NonNegativeInt))
 STORED = Shape[Answer](make_object(_all=make_object(primaries=_Bytes)))
 """How many bytes an index takes, without replicas."""
 
+_Left = make_object(
+    docs=make_object(deleted=NonNegativeInt), translog=make_object(operations=NonNegativeInt)
+)
+REMAINS = Shape[Answer](make_object(_all=make_object(total=_Left)))
+"""How many deleted documents and operations all copies of an index still have."""
+_Leases = make_object(leases=Items[make_object(retaining_seq_no=int)])
+_Copy = make_object(seq_no=make_object(max_seq_no=int), retention_leases=_Leases)
+COPIES = Shape[Answer](
+    make_object(indices=Named[str, make_object(shards=Named[str, Items[_Copy]])])
+)
+"""How far each copy of each shard is written, and from where on its operations are kept."""
+TASK = Shape[Answer](make_object(task=str))
+"""A task that was begun."""
+PROGRESS = Shape[Answer](make_object(completed=bool))
+"""Whether a task is done."""
+
 
 def settings_reader(*names: str) -> Callable[[Any], dict[str, int]]:
     """Return a reader of these settings of one index; all of them are whole numbers."""

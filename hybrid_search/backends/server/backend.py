@@ -13,7 +13,14 @@ from urllib.parse import quote
 from hybrid_search.backends.base import Backend, T, Writer
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import DEFAULT_ANALYZER, IndexOptions
-from hybrid_search.backends.server import aliases, answers, passage_codec, request_bodies, scan
+from hybrid_search.backends.server import (
+    aliases,
+    answers,
+    passage_codec,
+    purge,
+    request_bodies,
+    scan,
+)
 from hybrid_search.backends.server.head_cache import HeadCache
 from hybrid_search.backends.server.leg_search import LegSearch, read_scores
 from hybrid_search.backends.server.next_version import NextVersion
@@ -255,6 +262,23 @@ class ServerBackend(Backend):
         self._leg_search.forget(index)
         aliases.delete_index(self.server, server_index.name)
         aliases.delete_index(self.server, f"{index}{aliases.REJECTED}")
+
+    def purge(self, index: str) -> None:
+        """Merge `index` until nothing of deleted and replaced documents is left, and wait for it.
+
+        UsageError is raised if `index` is an alias with a filter.
+        """
+        server_index = aliases.find_index(self.server, index)
+        server_index.check_whole("purge")
+        purge.purge(self.server.wait(self._patience), server_index.name, self._patience)
+
+    def list_remains(self, index: str) -> list[str]:
+        """Return what is left of deleted and replaced documents, in words."""
+        return purge.list_remains(self.server, aliases.find_index(self.server, index).name)
+
+    def iterate_stored(self, index: str) -> Iterator[tuple[str, str]]:
+        """Yield all fields of each passage but codes and vectors, with the id of its document."""
+        return scan.iterate_stored(self.server, aliases.find_index(self.server, index))
 
     def close(self) -> None:
         """Close the connections; the next call opens them again."""

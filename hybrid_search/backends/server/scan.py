@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -133,6 +134,15 @@ def scan_codes(
         document_id, ordinal, start = (hit["fields"][name][0] for name in names)
         key, codes = passage_codec.hit_key(hit), passage_codec.decode_codes(hit)
         yield ScannedPassage(key, document_id, ordinal, start, codes, hit["sort"])
+
+
+def iterate_stored(server: Server, index: aliases.ServerIndex) -> Iterator[tuple[str, str]]:
+    """Yield the id of the document of each passage, and all that its source has, as JSON."""
+    # the texts of other languages are in no source, but are those of the passages
+    body = {"_source": {"excludes": []}, "query": index.narrow(EVERYTHING)}
+    for hit in iterate_hits(server, index.name, body, PAGE_CODES):
+        document_id, _ = passage_codec.parse_passage_id(hit["_id"])
+        yield document_id, json.dumps(hit["_source"], ensure_ascii=False)
 
 
 def read_documents(

@@ -94,7 +94,7 @@ def split_again(
     Raises:
         DifferentError: If they are not the stored ones.
     """
-    document = _join_passages(rows, contents)
+    document = join_passages(rows, contents)
     fresh_passages = list(passages.split(document))
     for row, passage in zip(rows, fresh_passages, strict=False):
         content = contents[row.key]
@@ -118,7 +118,7 @@ def _read_layout(row: ListedPassage, content: PassageContent) -> dict[int, tuple
         raise DifferentError(row, "its record of turns is damaged") from error
 
 
-def _join_passages(
+def join_passages(
     rows: Sequence[ListedPassage], contents: Mapping[Key, PassageContent]
 ) -> Document:
     """Return the document as its passages hold it, with NUL for the wordless gaps between them.

@@ -70,7 +70,7 @@ def _encode_stored(
     try:
         contents = fetch_contents(backend, index, [row.key for row in rows])
         _, stored_text = split_again(rows, contents)
-        document = _restore_document(stored_text, [contents[row.key] for row in rows])
+        document = restore_document(stored_text, [contents[row.key] for row in rows])
     except (DifferentError, DamagedRowError, json.JSONDecodeError):
         return []  # `verify` says what is wrong with it
     entries = list(_encode_document(encoder, document, rows[0].source_hash, spec))
@@ -79,7 +79,7 @@ def _encode_stored(
     return entries if fresh_layouts == layouts else []
 
 
-def _restore_document(stored_text: Document, contents: Sequence[PassageContent]) -> Document:
+def restore_document(stored_text: Document, contents: Sequence[PassageContent]) -> Document:
     """Return a document with its turns, under their own numbers, and its metadata."""
     # a turn that no passage mentions has no word: it is there for the numbers of the others
     layout: dict[int, Mapping[str, Any]] = defaultdict(lambda: {"start": 0, "end": 0})
