@@ -2,9 +2,9 @@
 
 The intents of calls_sgd are topics with three phrases each, as in `mining`; the share is that of
 the calls in which the customer states the intent, and the labels answer as people would. A draw
-takes one of the intents of the part ``dev``, and asks in the order in which ``judge --shares`` asks,
-about calls drawn at random within each stratum. Beside it calls drawn at random are counted, with
-the interval of Wilson (1927).
+takes one of the intents of the part ``dev``, and asks as ``judge --shares`` does, about calls drawn
+at random within each stratum. Beside it calls drawn at random are counted, with the interval of
+Wilson (1927). The constants of `hybrid_search.topics.shares` are fitted on the part ``train``.
 
     python -m benchmarks.quality.shares --url embedded:FOLDER --index calls
 """
@@ -14,8 +14,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -34,15 +36,17 @@ from hybrid_search.topics.shares import (
     STRATA,
     AnswerPlan,
     CallCounts,
-    Share,
     StratumModel,
-    count_answers_to_halve,
     estimate_share,
     find_strata,
 )
 
+Interval = tuple[float, float, float]
+"""Where an interval begins and ends, and the share that it should hold."""
+
 ANSWERS = (0, 5, 20, 50, 100, 200)
 DRAWS = 1000
+PROCESSES, CHUNK = 4, 10
 COUNTED = 200
 """Calls that are counted plainly."""
 
@@ -136,7 +140,7 @@ def count_plainly(intent: Intent, generator: np.random.Generator) -> tuple[float
     return (middle - half) / (1 + squared), (middle + half) / (1 + squared)
 
 
-def summarize(rows: Sequence[tuple[float, float, float]]) -> dict[str, float]:
+def summarize(rows: Sequence[Interval]) -> dict[str, float]:
     """Return how often intervals of low and high end hold the true share, and their width."""
     low, high, true = np.array(rows).T
     return {
@@ -145,21 +149,23 @@ def summarize(rows: Sequence[tuple[float, float, float]]) -> dict[str, float]:
     }
 
 
-def simulate(intents: Mapping[str, Intent], used_map: MentionMap, draws: int) -> dict[str, Any]:
-    """Return the figures of so many draws of the intents of a part."""
-    names = sorted(intents)
-    rows: dict[str, list[tuple[float, float, float]]] = {}
-    halving: dict[str, list[float]] = {}
-    for seed in range(draws):
-        generator = np.random.default_rng(seed)
-        intent = intents[names[seed % len(names)]]
-        low, high = count_plainly(intent, generator)
-        rows.setdefault("counted", []).append((low, high, intent.share))
-        for number, known in zip(ANSWERS, judge_intent(intent, used_map, generator), strict=True):
-            share: Share = estimate_share(known[1], known[0].draw())
-            rows.setdefault(str(number), []).append((share.low, share.high, intent.share))
-    del halving
-    return {name: summarize(values) for name, values in rows.items()}
+def simulate_draw(intent: Intent, used_map: MentionMap, seed: int) -> dict[str, Interval]:
+    """Return the intervals of one draw: of calls that are counted, and after each of `ANSWERS`."""
+    generator = np.random.default_rng(seed)
+    intervals = {"counted": (*count_plainly(intent, generator), intent.share)}
+    stages = judge_intent(intent, used_map, generator)
+    for number, (model, counts) in zip(ANSWERS, stages, strict=True):
+        share = estimate_share(counts, model.draw())
+        intervals[str(number)] = (share.low, share.high, intent.share)
+    return intervals
+
+
+def simulate(intents: Sequence[Intent], used_map: MentionMap, draws: int) -> dict[str, Any]:
+    """Return the figures of so many draws, intent by intent in turn."""
+    turns = [intents[seed % len(intents)] for seed in range(draws)]
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        rows = list(pool.map(simulate_draw, turns, repeat(used_map), range(draws), chunksize=CHUNK))
+    return {name: summarize([row[name] for row in rows]) for name in rows[0]}
 
 
 def main() -> None:
@@ -170,9 +176,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of all data")
     options = parser.parse_args()
     intents, used_map = read_intents(options.url, options.index, options.data / "calls_sgd")
-    measured = {name: intent for name, intent in intents.items() if intent.part == "dev"}
+    measured = [intent for intent in intents.values() if intent.part == "dev"]
     payload = {
-        "calls": len(next(iter(measured.values())).labels),
+        "calls": len(measured[0].labels),
         "topics": len(measured),
         "draws": DRAWS,
         "dev": simulate(measured, used_map, DRAWS),

@@ -63,7 +63,9 @@ def judge(
         loaded_topics = loaded_topics.select(topic)
     with connect(**place) as client:
         with mining_progress(client.describe(index).documents) as report:
-            queue = client.queue_judging(loaded_topics, judgments, index=index, report=report, shares=shares)
+            queue = client.queue_judging(
+                loaded_topics, judgments, index=index, report=report, shares=shares
+            )
         session = _Session(client, loaded_topics, queue, index, judgments, as_json)
         session.run(count)
     session.show_summary()

@@ -105,7 +105,7 @@ def _check_report(output: Output) -> None:
         return
     if out and path.resolve() == out.resolve():
         raise UsageError(f"--report and --out are both {out}: name another file")
-    elif not path.absolute().parent.is_dir():
+    if not path.absolute().parent.is_dir():
         raise UsageError(f"there is no folder for the report {path}: make it first")
 
 

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from hybrid_search.ingest.types import SourceLine
     from hybrid_search.maintenance.plan import Plan
     from hybrid_search.maintenance.verify.report import Verification
-    from hybrid_search.topics.judging_queue import JudgingQueue
     from hybrid_search.topics.call_counts import CallGroups
+    from hybrid_search.topics.judging_queue import JudgingQueue
     from hybrid_search.topics.run import ReportMining
     from hybrid_search.topics.topic_distances import TopicDistances
     from hybrid_search.topics.topic_shares import TopicShare

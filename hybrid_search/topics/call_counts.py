@@ -82,7 +82,10 @@ def choose_date_field(fields: Mapping[str, str]) -> str | None:
 
 
 def open_groups(
-    judgments: str | Path | None, by: Sequence[str], date_field: str | None, fields: Mapping[str, str]
+    judgments: str | Path | None,
+    by: Sequence[str],
+    date_field: str | None,
+    fields: Mapping[str, str],
 ) -> CallGroups:
     """Return how calls are counted, with the answers of a file, which need not exist.
 

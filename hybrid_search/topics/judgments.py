@@ -1,8 +1,8 @@
 """Judgments: what people said of spans, one JSON object a line, in a file that any tool may write.
 
 A line is ``{"topic", "phrase", "id", "start", "end", "text", "answer", "model", "at"}``, where
-`answer` is ``yes`` or ``no``; `call` may say the same of the whole call. The last line about a span of a topic holds: so an answer is taken
-back by giving another one.
+`answer` is ``yes`` or ``no``; `call` may say the same of the whole call. The last line about a span
+of a topic holds: so an answer is taken back by giving another one.
 """
 
 from __future__ import annotations
@@ -139,8 +139,7 @@ def _parse_lines(data: bytes, path: Path) -> Iterator[Judgment]:
             if number == len(lines):  # without a newline: its writer was killed
                 return
             raise UsageError(
-                f"{path}:{number} is not a judgment ({error}): "
-                f"it needs {', '.join(REQUIRED)}"
+                f"{path}:{number} is not a judgment ({error}): it needs {', '.join(REQUIRED)}"
             ) from error
 
 

@@ -22,7 +22,13 @@ from hybrid_search.topics.mention_calibration import MentionMaps
 from hybrid_search.topics.mention_choice import choose_mentions
 from hybrid_search.topics.missed_mentions import count_log_odds
 from hybrid_search.topics.topic_matrix import TopicMatrix
-from hybrid_search.topics.types import CallTables, Candidates, MinedBlock, ScannedBlock, UnlikelySpans
+from hybrid_search.topics.types import (
+    CallTables,
+    Candidates,
+    MinedBlock,
+    ScannedBlock,
+    UnlikelySpans,
+)
 
 
 def fetch_sound(
@@ -115,7 +121,9 @@ class MatchBuilder:
         sampled = built[len(mentions) : len(mentions) + len(sample)]
         counts = self._count_unlikely(unlikely, probabilities, sample, sampled)
         checked = [*built[: len(mentions)], *built[len(mentions) + len(sample) :]]
-        calls = self._count_calls(Candidates.concatenate([mentions, asked]), checked, unlikely, documents)
+        calls = self._count_calls(
+            Candidates.concatenate([mentions, asked]), checked, unlikely, documents
+        )
         self._kept = {number: self._kept[number] for number in set(self._waiting.passages.tolist())}
         return MinedBlock(
             list(filter(None, built[: len(mentions)])),

@@ -25,7 +25,6 @@ from hybrid_search.topics.judging_queue import (
 from hybrid_search.topics.judgments import Judgment
 from hybrid_search.topics.match import Match
 from hybrid_search.topics.match_file import Progress
-from hybrid_search.topics.mention_calibration import MentionMaps
 from hybrid_search.topics.missed_mentions import LEAST_PROBABILITY
 from hybrid_search.topics.run import MiningSummary, ReportMining
 from hybrid_search.topics.shares import STRATA, AnswerPlan, CallCounts, StratumModel, find_strata
@@ -105,8 +104,8 @@ def build_share_queue(
     answered = {(row.topic, row.id) for row in judgments if row.call}
     sample = CandidateSample(find_cell=find_stratum)
     kept: list[Match] = []
+    models: dict[str, StratumModel] = {}
     calls = {topic.name: np.zeros(STRATA, dtype=np.int64) for topic in topics}
-    maps: MentionMaps | None = None
     progress = start = Progress()
     for block in open_blocks(Topics(tuple(lowered), topics.tuning_file)):
         for match in _find_best(block.matches):
@@ -115,14 +114,13 @@ def build_share_queue(
                 kept.append(match)
             else:
                 sample.add(match)
-        maps = block.maps
         progress = progress.add(block, start, 0)
         if report:
             report(MiningSummary(progress, 0, time.monotonic() - started_at, topics))
-    assert maps is not None  # there is a last block, also of an empty index
+        if block.maps:
+            models = {topic.name: StratumModel.from_map(block.maps.find(topic)) for topic in topics}
     for counts in calls.values():
         counts[0] = progress.documents - counts.sum()
-    models = {topic.name: StratumModel.from_map(maps.find(topic)) for topic in topics}
     return ShareQueue([*kept, *sample.list_matches()], judgments, calls, models)
 
 

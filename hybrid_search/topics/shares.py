@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid_search.topics.logistic import Scores
 from hybrid_search.topics.mention_calibration import MentionMap

@@ -67,7 +67,9 @@ class TopicShare:
 
     def __str__(self) -> str:
         basis = f"{self.share.judged:,} answers" if self.share.judged else "no answer about calls"
-        halve = f", {self.answers_to_halve:,} more would halve that" if self.answers_to_halve else ""
+        halve = (
+            f", {self.answers_to_halve:,} more would halve that" if self.answers_to_halve else ""
+        )
         return f"in {self.share} of calls by {basis}{halve}"
 
 
