@@ -114,6 +114,7 @@ class AsyncClient:
     mine = _iterate_in_thread(Client.mine)
     mine_blocks = _iterate_in_thread(Client.mine_blocks)
     queue_judging = _run_in_thread(Client.queue_judging)
+    estimate_shares = _run_in_thread(Client.estimate_shares)
     tune = _run_in_thread(Client.tune)
     check_topics = _run_in_thread(Client.check_topics)
     similar = _run_in_thread(Client.similar)

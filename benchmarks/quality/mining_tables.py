@@ -93,6 +93,18 @@ def render_missed() -> str:
     )
 
 
+def render_shares() -> str:
+    """Render how often the intervals of shares hold, and how wide they are."""
+    measured = dict(results.read_result("shares", results.QUALITY)["dev"])
+    rows = {"200 counted at random": measured.pop("counted"), **measured}
+    return table(
+        "answers about calls",
+        ("the interval held", "its width in points"),
+        rows,
+        lambda name: [f"{rows[name]['covered']:.1%}", f"{100 * rows[name]['width']:.1f}"],
+    )
+
+
 def render_mentions() -> str:
     """Render how right the probabilities of queries are, on sets that were kept out of the fit."""
     sets = results.read_result("mentions", results.QUALITY)["sets"]
@@ -112,6 +124,7 @@ def render_mentions() -> str:
 TABLES = {
     "mentions": render_mentions,
     "missed": render_missed,
+    "shares": render_shares,
     "mining": mining,
     "mining_rivals": mining_rivals,
     "judging": judging,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hybrid_search.topics.topics import Topics
 
 KEYS = {"y": "yes", "n": "no", "s": "skip", "u": "undo", "q": "quit"}
+CALL_HELP = "y(es), n(o), s(kip), q(uit)"
 HELP = "y(es), n(o), s(kip), u(ndo), q(uit)"
 
 
@@ -37,6 +38,12 @@ def judge(
     judgments: Annotated[Path, typer.Option(help="The file that answers are added to.")] = Path(
         "judgments.jsonl"
     ),
+    shares: Annotated[
+        bool,
+        typer.Option(
+            "--shares", help="Ask about calls drawn at random, to narrow the shares of topics most."
+        ),
+    ] = False,
     count: Annotated[int | None, typer.Option(help="End after this many answers.", min=1)] = None,
     *,
     place: options.Place,
@@ -45,7 +52,8 @@ def judge(
     """Ask whether spans are mentions of their topic, the one whose answer would tell most first.
 
     Answers are read from standard input, one a line: y(es), n(o), s(kip), u(ndo), q(uit). Each is
-    in the file before the next span is shown.
+    in the file before the next span is shown. With --shares a no is followed by the question
+    whether the call has the topic anywhere else; the whole call is shown.
     """
     from hybrid_search.cli.progress import mining_progress
     from hybrid_search.topics.topics import Topics
@@ -55,7 +63,9 @@ def judge(
         loaded_topics = loaded_topics.select(topic)
     with connect(**place) as client:
         with mining_progress(client.describe(index).documents) as report:
-            queue = client.queue_judging(loaded_topics, judgments, index=index, report=report)
+            queue = client.queue_judging(
+                loaded_topics, judgments, index=index, report=report, shares=shares
+            )
         session = _Session(client, loaded_topics, queue, index, judgments, as_json)
         session.run(count)
     session.show_summary()
@@ -89,7 +99,10 @@ class _Session:
             action = _read_action()
             if action == "quit":
                 return
-            self._act(action, match)
+            call = self._ask_call(match, view, action) if self.queue.asks_calls else ""
+            if call == "quit":
+                return
+            self._act(call if call == "skip" else action, match, call)
 
     def show_summary(self) -> None:
         """Print how many judgments there are."""
@@ -108,7 +121,20 @@ class _Session:
                 f"{len(self.written)} answers ({answers['yes']} yes) written to {self.path}"
             )
 
-    def _act(self, action: str, match: Match) -> None:
+    def _ask_call(self, match: Match, view: DocumentView, action: str) -> str:
+        """Return whether the whole call has the topic, or skip or quit; it has if its span has."""
+        if action != "no":
+            return action
+        if self.as_json:
+            options.print_json({"topic": match.topic, "id": match.id, "call": view.text})
+        else:
+            options.print_lines(f"{view.text}\n{match.topic} anywhere in this call? {CALL_HELP}")
+        sys.stdout.flush()
+        while (answer := _read_action()) == "undo":
+            logs.log_or_print(f"answer {CALL_HELP}")
+        return answer
+
+    def _act(self, action: str, match: Match, call: str) -> None:
         from hybrid_search.topics.judging_queue import make_judgment
         from hybrid_search.topics.judgments import append_judgments
 
@@ -118,9 +144,9 @@ class _Session:
             self.queue.skip(match)
             self.skipped += 1
         else:
-            judgment = make_judgment(match, action)
+            judgment = make_judgment(match, action, call)
             append_judgments(self.path, [judgment])
-            self.queue.answer(match, is_mention=judgment.is_mention)
+            self.queue.answer(match, is_mention="yes" in (action, call))
             self.written.append(judgment)
 
     def _undo(self) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hybrid_search.backends.types import Position
     from hybrid_search.client import Client
     from hybrid_search.ingest.shards import Shard
+    from hybrid_search.topics.call_counts import CallGroups
     from hybrid_search.topics.run import MiningSummary
     from hybrid_search.topics.topics import Topics
     from hybrid_search.topics.types import MinedBlock
@@ -61,7 +62,7 @@ def mine(
     loaded = Topics.load(topics)
     part = Shard.parse(shard) if shard else ALL_DOCUMENTS
     with connect(**place) as client:
-        mining_outputs.check_fields(client, index, output)
+        groups = mining_outputs.open_groups(client, index, output)
         upload = mining_outputs.open_upload(client, index, to_index) if to_index else None
         summary = _mine_index(
             client,
@@ -69,13 +70,13 @@ def mine(
             index,
             output,
             part,
+            groups,
             feedback=feedback,
             engine=engine,
             workers=workers["workers"],
         )
         if out is not None:
-            whole = None if output["since"] else part
-            mining_outputs.write_report(client, index, out, output, summary, whole)
+            mining_outputs.write_report(client, index, out, output, summary, groups)
         if upload and out is not None:
             upload(out, summary, output["date"])
     _show(summary, out)
@@ -89,6 +90,7 @@ def _mine_index(
     index: str,
     output: mining_outputs.Output,
     shard: Shard,
+    groups: CallGroups,
     *,
     feedback: int,
     engine: str,
@@ -112,7 +114,7 @@ def _mine_index(
             after=position if after is None else after,
             shard=shard,
             written_since=written_since,
-            count_unlikely=True,
+            groups=groups,
             feedback=feedback,
             engine=engine,
             workers=workers,
@@ -122,7 +124,7 @@ def _mine_index(
         if out is None:
             write = _write_csv if form == "csv" else _write_jsonl
             return run.write_stream(open_blocks, write, form, topics, report)
-        run_key = run.make_run_key(topics, content, written_since or position, client, form)
+        run_key = run.make_run_key(topics, content, written_since or position, client, form, groups)
         with MatchFile(out, form, run_key) as file:
             summary = run.write_file(open_blocks, file, topics, report)
     if mark:

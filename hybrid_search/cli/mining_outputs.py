@@ -13,8 +13,8 @@ from hybrid_search.parameters import Parameter
 if TYPE_CHECKING:
     from hybrid_search.backends.server.backend import ServerBackend
     from hybrid_search.client import Client
-    from hybrid_search.ingest.shards import Shard
     from hybrid_search.search.hit import DocumentView
+    from hybrid_search.topics.call_counts import CallGroups
     from hybrid_search.topics.match_upload import ReadDocuments
     from hybrid_search.topics.run import MiningSummary
 
@@ -53,10 +53,22 @@ class Output(TypedDict, total=False):
     ]
     by: Annotated[
         Sequence[str],
-        Parameter("Metadata field whose values the report counts.", default=(), value="FIELD"),
+        Parameter(
+            "Metadata field: the shares among the calls with each value are estimated, too.",
+            default=(),
+            value="FIELD",
+        ),
     ]
     date: Annotated[
-        str | None, Parameter("Metadata field by which the report counts weeks.", value="FIELD")
+        str | None,
+        Parameter("Metadata field of dates by which weeks are counted.", value="FIELD"),
+    ]
+    judgments: Annotated[
+        Path,
+        Parameter(
+            "File with answers about calls, by judge --shares, which correct the shares.",
+            default=Path("judgments.jsonl"),
+        ),
     ]
 
 
@@ -90,21 +102,25 @@ def check_outputs(output: Output, shard: str | None) -> None:
 def _check_report(output: Output) -> None:
     path, out = output["report"], output["out"]
     if path is None:
-        if output["by"] or (output["date"] and not output["to_index"]):
-            raise UsageError("--by and --date belong to a report: add --report FILE.html")
-    elif out and path.resolve() == out.resolve():
+        return
+    if out and path.resolve() == out.resolve():
         raise UsageError(f"--report and --out are both {out}: name another file")
-    elif not path.absolute().parent.is_dir():
+    if not path.absolute().parent.is_dir():
         raise UsageError(f"there is no folder for the report {path}: make it first")
 
 
-def check_fields(client: "Client", index: str, output: Output) -> None:
-    """Raise UsageError if the index lacks a field of the report."""
-    from hybrid_search.topics.report import writer
+def open_groups(client: "Client", index: str, output: Output) -> "CallGroups":
+    """Return how calls are counted; a report has weeks by the first field of dates, if any.
 
-    names = [*output["by"], *filter(None, [output["date"]])]
-    if names:
-        writer.check_fields(names, client.describe(index).fields)
+    UsageError is raised if the index lacks a field, or a line of the judgments is not valid.
+    """
+    from hybrid_search.topics import call_counts
+
+    fields = client.describe(index).fields
+    date = output["date"]
+    if output["report"] and date is None:
+        date = call_counts.choose_date_field(fields)
+    return call_counts.open_groups(output["judgments"], output["by"], date, fields)
 
 
 def write_report(
@@ -113,16 +129,12 @@ def write_report(
     out: Path,
     output: Output,
     summary: "MiningSummary",
-    shard: "Shard | None",
+    groups: "CallGroups",
 ) -> None:
-    """Write the report of the matches in `out`, if requested.
-
-    `shard` selects the mined documents; None for documents written since an earlier run, whose
-    metadata is not counted.
-    """
+    """Write the report of the matches in `out`, if requested."""
     from hybrid_search.topics.report import writer
 
-    path, by = output["report"], output["by"]
+    path = output["report"]
     if path is None:
         return
     writer.write_report(
@@ -132,9 +144,7 @@ def write_report(
         partial(client.open_document, index=index),
         index=index,
         model=client.describe(index).spec.fingerprint,
-        by=by,
-        date_field=output["date"],
-        values=writer.count_values(client.backend, index, shard, by) if shard else {},
+        groups=groups,
     )
 
 

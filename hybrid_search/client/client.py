@@ -55,9 +55,11 @@ if TYPE_CHECKING:
     from hybrid_search.maintenance.redact import Receipt
     from hybrid_search.maintenance.verify.redacted import WordsCheck
     from hybrid_search.maintenance.verify.report import Verification
+    from hybrid_search.topics.call_counts import CallGroups
     from hybrid_search.topics.judging_queue import JudgingQueue
     from hybrid_search.topics.run import ReportMining
     from hybrid_search.topics.topic_distances import TopicDistances
+    from hybrid_search.topics.topic_shares import TopicShare
     from hybrid_search.topics.tuning import Tuning
     from hybrid_search.topics.types import MinedBlock
 
@@ -422,6 +424,7 @@ class Client:
         feedback: int = 0,
         written_since: datetime | None = None,
         count_unlikely: bool = False,
+        groups: CallGroups | None = None,
     ) -> Iterator[MinedBlock]:
         """Yield the matches of `mine` in blocks, each with the progress of the run.
 
@@ -435,7 +438,9 @@ class Client:
             feedback: As in `mine`.
             written_since: Mine only documents written at this time or later. Servers only.
             count_unlikely: Also count spans below the thresholds, to estimate how many mentions are
-                missed.
+                missed, and calls, to estimate shares.
+            groups: By which weeks and metadata calls are counted, and answers about them; implies
+                `count_unlikely`.
 
         Returns:
             The blocks; the last one has the number of documents and passages mined.
@@ -463,6 +468,7 @@ class Client:
             engine,
             workers,
             count_unlikely=count_unlikely,
+            groups=groups,
         )
 
     def check_topics(self, topics: TopicSource) -> list[TopicDistances]:
@@ -491,6 +497,7 @@ class Client:
         *,
         index: str = DEFAULT_INDEX,
         report: ReportMining | None = None,
+        shares: bool = False,
     ) -> JudgingQueue:
         """Return a queue of spans to judge, most informative first.
 
@@ -502,6 +509,8 @@ class Client:
                 again.
             index: The index.
             report: Called with the progress of the mining run.
+            shares: Ask about whole calls, each by its best span, so that the intervals of
+                `estimate_shares` shrink most.
 
         Raises:
             UsageError: If a topic or a line of the file is not valid.
@@ -514,11 +523,55 @@ class Client:
         """
         from hybrid_search.topics.judging_queue import build_queue
         from hybrid_search.topics.judgments import read_judgments
+        from hybrid_search.topics.share_queue import build_share_queue
 
         path = Path(judgments) if judgments is not None else None
         earlier = read_judgments(path) if path and path.exists() else []
         open_blocks = partial(self.mine_blocks, index=index)
-        return build_queue(open_blocks, Topics.load(topics), earlier, report)
+        build = build_share_queue if shares else build_queue
+        return build(open_blocks, Topics.load(topics), earlier, report)
+
+    def estimate_shares(
+        self,
+        topics: TopicSource,
+        judgments: str | Path | None = None,
+        *,
+        index: str = DEFAULT_INDEX,
+        by: Sequence[str] = (),
+        date: str | None = None,
+    ) -> dict[str, TopicShare | None]:
+        """Return the share of calls that have each topic, with its 90 % interval.
+
+        Calls without a mention count as likely as their best span is. Answers about calls, as
+        ``hybrid-search judge --shares`` collects them, correct the shares; without them an interval
+        rests on the errors of the probabilities alone.
+
+        Args:
+            topics: As in `mine`.
+            judgments: A file of judgments, which need not exist.
+            index: The index.
+            by: Metadata fields: also the shares among the calls with each value.
+            date: A metadata field of dates: also the shares among the calls of each week.
+
+        Returns:
+            The shares by topic; None for a topic whose probabilities are only a rough guide.
+
+        Raises:
+            UsageError: If a topic, a field or a line of the file is not valid.
+
+        >>> topics = [{"name": "refund", "phrases": ["I want my money back"]}]
+        >>> with hybrid_search.connect() as client:
+        ...     client.estimate_shares(topics)["refund"].share.calls
+        5
+        """
+        from hybrid_search.topics.call_counts import open_groups
+        from hybrid_search.topics.run import mine_summary
+
+        fields = self.describe(index).fields
+        groups = open_groups(judgments, by, date, fields)
+        valid_topics = Topics.load(topics)
+        blocks = self.mine_blocks(valid_topics, index=index, groups=groups)
+        return mine_summary(blocks, valid_topics).estimate_shares()
 
     def tune(
         self, topics: str | Path, judgments: str | Path, *, index: str = DEFAULT_INDEX

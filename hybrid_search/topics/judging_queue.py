@@ -50,20 +50,36 @@ def match_place(match: Match) -> Place:
     return match.topic, match.id, match.start, match.end
 
 
-def make_judgment(match: Match, answer: str) -> Judgment:
-    """Return the judgment of a match that is made now; `answer` is ``yes`` or ``no``."""
+def make_judgment(match: Match, answer: str, call: str = "") -> Judgment:
+    """Return the judgment of a match that is made now; `answer` is ``yes`` or ``no``.
+
+    `call` is the answer about the whole call, if that was asked.
+    """
     known = {name: getattr(match, name) for name in Judgment.__slots__ if hasattr(match, name)}
-    return Judgment(**known, answer=answer, at=current_time())
+    return Judgment(**known, answer=answer, at=current_time(), call=call)
+
+
+def find_tenth(match: Match) -> int:
+    """Return which tenth of all probabilities a match is in, from 0."""
+    return min(int(match.probability * BINS), BINS - 1)
+
+
+def draw_number(place: Place) -> int:
+    """Return a number that is as good as random, always the same for a place."""
+    digest = hashlib.sha256(repr(place).encode("utf-8", "replace")).digest()
+    return int.from_bytes(digest[:8], "big")
 
 
 class CandidateSample:
-    """Some matches of each topic from each tenth of all probabilities, whatever their order.
+    """Some matches of each topic from each cell, a tenth of all probabilities, in whatever order.
 
     The `judged` places stay in it in any case.
     """
 
-    def __init__(self, judged: Iterable[Place] = ()) -> None:
-        self._judged = frozenset(judged)
+    def __init__(
+        self, judged: Iterable[Place] = (), find_cell: Callable[[Match], int] = find_tenth
+    ) -> None:
+        self._judged, self._find_cell = frozenset(judged), find_cell
         self._judged_matches: list[Match] = []
         self._cells: dict[tuple[str, int], list[tuple[int, Place, Match]]] = {}
 
@@ -73,11 +89,9 @@ class CandidateSample:
         if place in self._judged:
             self._judged_matches.append(match)
             return
-        number = min(int(match.probability * BINS), BINS - 1)
-        cell = self._cells.setdefault((match.topic, number), [])
-        # the smallest digests stay, so that the sample does not depend on when a match comes
-        digest = hashlib.sha256(repr(place).encode("utf-8", "replace")).digest()
-        row = (-int.from_bytes(digest[:8], "big"), place, match)
+        cell = self._cells.setdefault((match.topic, self._find_cell(match)), [])
+        # the smallest numbers stay, so that the sample does not depend on when a match comes
+        row = (-draw_number(place), place, match)
         heapq.heappush(cell, row)
         if len(cell) > CELL_SPANS:
             heapq.heappop(cell)
@@ -94,17 +108,25 @@ class JudgingQueue:
     Args:
         matches: Candidates with their probabilities by the map of mining, of several topics.
         judgments: Earlier answers; their spans are not asked about again.
+
+    Attributes:
+        asks_calls: Whether an answer is about the whole call, which its span stands for.
     """
+
+    asks_calls = False
 
     def __init__(self, matches: Sequence[Match], judgments: Iterable[Judgment] = ()) -> None:
         self._topics: dict[str, dict[Place, Match]] = {}
         for match in matches:
             self._topics.setdefault(match.topic, {})[match_place(match)] = match
-        self._answers = {judgment.place: judgment.is_mention for judgment in judgments}
-        self._counts = Counter(topic for topic, *_ in self._answers)
+        self._take_earlier({judgment.place: judgment.is_mention for judgment in judgments})
         self._skipped: set[Place] = set()
         self._steps: list[tuple[str, Match]] = []
         self._returned: Match | None = None
+
+    def _take_earlier(self, answers: dict[Place, bool]) -> None:
+        self._answers = answers
+        self._counts = Counter(topic for topic, *_ in answers)
 
     def __len__(self) -> int:
         """Return how many spans nothing was said of."""
@@ -118,10 +140,7 @@ class JudgingQueue:
         if not open_topics:
             return None
         topic = min(open_topics, key=lambda name: self._counts[name])
-        target = TARGETS[self._counts[topic] % len(TARGETS)]
-        probabilities = self._estimate_topic(topic)
-        place = min(self._list_open(topic), key=lambda place: abs(probabilities[place] - target))
-        return self._topics[topic][place]
+        return self._topics[topic][self._choose_place(topic)]
 
     def estimate(self, match: Match) -> float:
         """Return the probability of a span of the queue, by the answers so far."""
@@ -168,6 +187,12 @@ class JudgingQueue:
         """Return the spans of a topic that nothing was said of."""
         closed = self._answers.keys() | self._skipped
         return [place for place in self._topics[topic] if place not in closed]
+
+    def _choose_place(self, topic: str) -> Place:
+        """Return the span of a topic to ask about; there is an open one."""
+        target = TARGETS[self._counts[topic] % len(TARGETS)]
+        probabilities = self._estimate_topic(topic)
+        return min(self._list_open(topic), key=lambda place: abs(probabilities[place] - target))
 
     def _estimate_topic(self, topic: str) -> dict[Place, float]:
         """Return the probability of each span, by the map that fits the answers so far."""

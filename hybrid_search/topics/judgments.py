@@ -1,8 +1,8 @@
 """Judgments: what people said of spans, one JSON object a line, in a file that any tool may write.
 
 A line is ``{"topic", "phrase", "id", "start", "end", "text", "answer", "model", "at"}``, where
-`answer` is ``yes`` or ``no``. The last line about a span of a topic holds: so an answer is taken
-back by giving another one.
+`answer` is ``yes`` or ``no``; `call` may say the same of the whole call. The last line about a span
+of a topic holds: so an answer is taken back by giving another one.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class Judgment:
         answer: ``yes`` or ``no``.
         model: The fingerprint of the model that proposed the span.
         at: When it was said, in ISO 8601 with a time zone.
+        call: ``yes`` or ``no``: whether the whole call has the topic, if the call was drawn at
+            random to estimate the topic's share; else empty.
     """
 
     topic: str
@@ -47,6 +49,7 @@ class Judgment:
     answer: str
     model: str
     at: str
+    call: str = ""
 
     @property
     def is_mention(self) -> bool:
@@ -63,6 +66,7 @@ class Judgment:
         return asdict(self)
 
 
+REQUIRED = tuple(name for name in Judgment.__slots__ if name != "call")
 TEXTS = tuple(attribute.name for attribute in fields(Judgment) if attribute.type == "str")
 
 
@@ -135,20 +139,21 @@ def _parse_lines(data: bytes, path: Path) -> Iterator[Judgment]:
             if number == len(lines):  # without a newline: its writer was killed
                 return
             raise UsageError(
-                f"{path}:{number} is not a judgment ({error}): "
-                f"it needs {', '.join(Judgment.__slots__)}"
+                f"{path}:{number} is not a judgment ({error}): it needs {', '.join(REQUIRED)}"
             ) from error
 
 
 def _parse(line: bytes) -> Judgment:
     """Return the judgment in a line. ValueError, LookupError or TypeError say that it is none."""
     values = json.loads(line)
-    judgment = Judgment(**{name: values[name] for name in Judgment.__slots__})
+    judgment = Judgment(**{name: values[name] for name in REQUIRED}, call=values.get("call", ""))
     for name in TEXTS:
         if not isinstance(getattr(judgment, name), str):
             raise TypeError(f"{name} is not a string")
     if judgment.answer not in ANSWERS:
         raise ValueError(f"answer is not {' or '.join(ANSWERS)}")
+    if judgment.call not in ("", *ANSWERS):
+        raise ValueError(f"call is not {' or '.join(ANSWERS)}")
     are_integers = type(judgment.start) is int and type(judgment.end) is int
     if not are_integers or not 0 <= judgment.start < judgment.end:
         raise ValueError("start and end are not places in a text")

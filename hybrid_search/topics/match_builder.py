@@ -16,12 +16,19 @@ from hybrid_search.search.span_content import build_span, find_turn, parse_layou
 from hybrid_search.search.types import Place
 from hybrid_search.text.filters import Condition, matches_condition
 from hybrid_search.text.word_codes import UNREADABLE
+from hybrid_search.topics.call_counts import CallCounter, CallGroups
 from hybrid_search.topics.match import Match
 from hybrid_search.topics.mention_calibration import MentionMaps
 from hybrid_search.topics.mention_choice import choose_mentions
 from hybrid_search.topics.missed_mentions import count_log_odds
 from hybrid_search.topics.topic_matrix import TopicMatrix
-from hybrid_search.topics.types import Candidates, MinedBlock, ScannedBlock, UnlikelySpans
+from hybrid_search.topics.types import (
+    CallTables,
+    Candidates,
+    MinedBlock,
+    ScannedBlock,
+    UnlikelySpans,
+)
 
 
 def fetch_sound(
@@ -45,6 +52,7 @@ class MatchBuilder:
         model: The fingerprint of the model.
         maps: The maps that give the probabilities.
         position: That of the last passage of the last document that is done.
+        groups: How calls are counted; None if they are not.
         passages: The number of passages that were looked at so far.
         speakers: The number of mentions of each speaker, before conditions are checked.
     """
@@ -56,6 +64,7 @@ class MatchBuilder:
     model: str
     maps: MentionMaps
     position: Position
+    groups: CallGroups | None = None
     passages: int = 0
     speakers: Counter[str | None] = field(default_factory=Counter)
     _generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
@@ -65,6 +74,11 @@ class MatchBuilder:
     _documents: int = 0
     _unreadable: int = 0
     _damaged: set[Key] = field(default_factory=set)
+    _counter: CallCounter | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.groups:
+            self._counter = CallCounter(self.matrix.topics, self.groups, self._read_metadata)
 
     @property
     def damaged(self) -> int:
@@ -76,6 +90,8 @@ class MatchBuilder:
         open_document = int(block.documents[-1])
         self._unreadable += damaged
         self.passages += len(block.passages)
+        if self._counter:
+            self._counter.note(block)
         for number in np.unique(candidates.passages).tolist():  # without their codes
             passage = block.passages[number - block.first_passage]
             self._kept[number] = replace(passage, tokens=UNREADABLE)
@@ -100,9 +116,14 @@ class MatchBuilder:
         mentions, unlikely = choose_mentions(done, self.matrix)
         probabilities = self.matrix.probabilities(unlikely.topics, unlikely.scores)
         sample = self._sample_conditional(unlikely, probabilities)
-        spans = Candidates.concatenate([mentions, sample])
-        built = self._build_matches(spans)
-        counts = self._count_unlikely(unlikely, probabilities, sample, built[len(mentions) :])
+        asked = unlikely.select(self._find_asked(unlikely))
+        built = self._build_matches(Candidates.concatenate([mentions, sample, asked]))
+        sampled = built[len(mentions) : len(mentions) + len(sample)]
+        counts = self._count_unlikely(unlikely, probabilities, sample, sampled)
+        checked = [*built[: len(mentions)], *built[len(mentions) + len(sample) :]]
+        calls = self._count_calls(
+            Candidates.concatenate([mentions, asked]), checked, unlikely, documents
+        )
         self._kept = {number: self._kept[number] for number in set(self._waiting.passages.tolist())}
         return MinedBlock(
             list(filter(None, built[: len(mentions)])),
@@ -112,7 +133,44 @@ class MatchBuilder:
             self.position,
             counts,
             self.maps,
+            calls,
         )
+
+    def _find_asked(self, unlikely: Candidates) -> NDArray[np.bool_]:
+        """Return which spans are of calls that were asked about: their conditions are checked."""
+        if self._counter is None:
+            return np.zeros(len(unlikely), dtype=np.bool_)
+        return self._counter.find_asked(unlikely)
+
+    def _count_calls(
+        self,
+        spans: Candidates,
+        matches: Sequence[Match | None],
+        unlikely: Candidates,
+        documents: int,
+    ) -> CallTables:
+        """Return the table of the documents that are done, by the best span of each.
+
+        Those are `spans` that are matches, and of calls that were not asked about the unlikely
+        ones.
+        """
+        if self._counter is None:
+            return {}
+        are_matches = np.array([match is not None for match in matches], dtype=np.bool_)
+        unasked = unlikely.select(~self._counter.find_asked(unlikely))
+        counted = Candidates.concatenate([spans.select(are_matches), unasked])
+        log_odds = self.matrix.log_odds(counted.topics, counted.scores)
+        return self._counter.count(documents, counted, log_odds)
+
+    def _read_metadata(self, passages: Sequence[ScannedPassage]) -> list[dict[str, Any]]:
+        """Return the metadata of each passage's document; empty if it was deleted or is damaged."""
+        contents = fetch_sound(self.backend, self.index, passages, self._damaged)
+        return [
+            parse_metadata(self.index, row.document_id, contents[row.key])
+            if row.key in contents
+            else {}
+            for row in passages
+        ]
 
     def _sample_conditional(
         self, unlikely: Candidates, probabilities: NDArray[np.float64]

@@ -20,6 +20,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from hybrid_search.backends.types import Position
 from hybrid_search.errors import UsageError
 from hybrid_search.file_errors import explain_failure
@@ -31,8 +33,9 @@ from hybrid_search.private_files import (
     replace_file,
     write_all,
 )
+from hybrid_search.topics.call_counts import add_tables
 from hybrid_search.topics.match import Match, to_row
-from hybrid_search.topics.types import MinedBlock, UnlikelySpans
+from hybrid_search.topics.types import CallTables, MinedBlock, UnlikelySpans
 
 
 def to_jsonl(matches: Sequence[Match]) -> bytes:
@@ -92,6 +95,7 @@ class Progress:
         size: How many bytes of the file hold them.
         position: Where the scan of the index goes on.
         unlikely: What is below the threshold of each topic, by its name.
+        calls: The calls by stratum.
     """
 
     documents: int = 0
@@ -101,6 +105,7 @@ class Progress:
     size: int = 0
     position: Position = None
     unlikely: Mapping[str, UnlikelySpans] = field(default_factory=dict)
+    calls: CallTables = field(default_factory=dict)
 
     def add(self, block: MinedBlock, start: Progress, size: int) -> Progress:
         """Return the progress with a block of a run that began at `start`."""
@@ -117,6 +122,7 @@ class Progress:
             self.size + size,
             block.position,
             unlikely,
+            add_tables(self.calls, block.calls),
         )
 
     @classmethod
@@ -125,7 +131,11 @@ class Progress:
         unlikely = {
             name: UnlikelySpans.from_dict(spans) for name, spans in values["unlikely"].items()
         }
-        return cls(**{**values, "unlikely": unlikely})
+        calls = {
+            name: {value: np.array(counts, dtype=np.int64) for value, counts in own.items()}
+            for name, own in values["calls"].items()
+        }
+        return cls(**{**values, "unlikely": unlikely, "calls": calls})
 
 
 class MatchFile:
@@ -208,7 +218,7 @@ class MatchFile:
         state: dict[str, Any] = {"run": self._run_key, "progress": asdict(self.progress)}
         with self._explain_failure():
             flush_to_disk(self._file)
-            replace_file(self._checkpoint, json.dumps(state).encode())
+            replace_file(self._checkpoint, json.dumps(state, default=np.ndarray.tolist).encode())
 
     def _explain_failure(self) -> AbstractContextManager[None]:
         return explain_failure(

@@ -27,6 +27,7 @@ from hybrid_search.search.span_content import parse_layout, read_turns
 from hybrid_search.text.filters import Condition, compile_where
 from hybrid_search.text.name_lists import list_names
 from hybrid_search.topics.blocks import read_blocks, score_blocks
+from hybrid_search.topics.call_counts import CallGroups
 from hybrid_search.topics.match_builder import MatchBuilder
 from hybrid_search.topics.mention_calibration import choose_maps
 from hybrid_search.topics.missed_mentions import LEAST_PROBABILITY
@@ -56,6 +57,7 @@ def mine(
     workers: int | None = None,
     *,
     count_unlikely: bool = False,
+    groups: CallGroups | None = None,
 ) -> Iterator[MinedBlock]:
     """Yield the matches of all topics in an index, block by block.
 
@@ -69,13 +71,17 @@ def mine(
     maps = choose_maps(
         topics, spec, load_calibration, has_prior=prior is not None, has_feedback=feedback > 0
     )
-    scanned_probability = LEAST_PROBABILITY if count_unlikely else 1.0
+    if count_unlikely and groups is None:
+        groups = CallGroups()
+    scanned_probability = 1.0 if groups is None else LEAST_PROBABILITY
     matrix = build_matrix(encoder, topics, maps.find, scanned_probability)
     conditions = [_compile_conditions(topic, fields) for topic in topics]
     if feedback:
         fused = load_calibration(spec.precision, spec.dimension, SCORE if prior else COSINE)
         matrix = add_feedback_to_topics(matrix, backend, index, conditions, fused, prior, feedback)
-    builder = MatchBuilder(backend, index, matrix, conditions, spec.fingerprint, maps, after)
+    builder = MatchBuilder(
+        backend, index, matrix, conditions, spec.fingerprint, maps, after, groups
+    )
     blocks = read_blocks(backend.scan_codes(index, after, written_since), shard)
     score = partial(find_candidates, matrix=matrix, prior=prior)
     for block, (candidates, damaged) in score_blocks(blocks, score, engine, workers):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -12,6 +13,8 @@ from hybrid_search.backends.types import Position
 from hybrid_search.topics.match_file import ENCODERS, MatchFile, Progress
 from hybrid_search.topics.mention_calibration import MentionMaps
 from hybrid_search.topics.missed_mentions import MissedMentions, estimate_missed
+from hybrid_search.topics.topic_matrix import least_probability
+from hybrid_search.topics.topic_shares import CheckedSpans, TopicShare, estimate_topic
 from hybrid_search.topics.topics import Topics
 from hybrid_search.topics.types import MinedBlock, UnlikelySpans
 
@@ -48,12 +51,27 @@ class MiningSummary:
             for topic in self.topics
         }
 
+    def estimate_shares(self) -> dict[str, TopicShare | None]:
+        """Return the share of calls that have each topic; None where that is not known."""
+        shares: dict[str, TopicShare | None] = {}
+        for number, topic in enumerate(self.topics):
+            if self.maps is None:
+                shares[topic.name] = None
+                continue
+            used_map = self.maps.find(topic)
+            least = least_probability(topic, used_map)
+            spans = self.progress.unlikely.get(topic.name, UnlikelySpans())
+            checked = CheckedSpans(spans.share, math.log(least / (1 - least)))
+            shares[topic.name] = estimate_topic(self.progress.calls, number, used_map, checked)
+        return shares
+
     def to_dict(self) -> dict[str, Any]:
         """Return the counts, what is missed and the origin of probabilities, as a JSON object.
 
         A topic without a match has 0.
         """
         matches, missed = self.progress.matches, self.estimate_missed()
+        shares = self.estimate_shares()
         return {
             "documents": self.progress.documents,
             "passages": self.progress.passages,
@@ -63,6 +81,7 @@ class MiningSummary:
             "resumed": self.resumed,
             "seconds": round(self.seconds, 3),
             "missed": {name: estimate and estimate.to_dict() for name, estimate in missed.items()},
+            "shares": {name: share and share.to_dict() for name, share in shares.items()},
             "probabilities": self.maps.to_dict(self.topics) if self.maps else None,
         }
 
@@ -82,10 +101,12 @@ def format_topics(summary: MiningSummary) -> Iterator[str]:
     """Yield lines for people: where the probabilities come from, and what each topic has."""
     if summary.maps:
         yield f"probabilities: {summary.maps.describe(summary.topics)}"
+    shares = summary.estimate_shares()
     for name, missed in summary.estimate_missed().items():
         count = summary.progress.matches.get(name, 0)
         estimate = f", and probably {missed} more below the threshold" if missed else ""
-        yield f"{name}: {count:,}{estimate}"
+        share = f"; {shares[name]}" if shares[name] else ""
+        yield f"{name}: {count:,}{estimate}{share}"
 
 
 def make_run_key(topics: Topics, *place: object) -> str:
@@ -123,6 +144,18 @@ def write_stream(
         return progress
 
     return _write(open_blocks(None), write_block, start, topics, report)
+
+
+def mine_summary(blocks: Iterator[MinedBlock], topics: Topics) -> MiningSummary:
+    """Mine without writing matches, and return what was counted."""
+    progress = start = Progress()
+
+    def add(block: MinedBlock) -> Progress:
+        nonlocal progress
+        progress = progress.add(block, start, 0)
+        return progress
+
+    return _write(blocks, add, start, topics, lambda _: None)
 
 
 def _write(

@@ -58,10 +58,14 @@ class TopicMatrix:
 
     def probabilities(self, topics: Integers, scores: Floats) -> NDArray[np.float64]:
         """Return how likely spans with these scores express these topics, float64 ``[n]``."""
+        return 1.0 / (1.0 + np.exp(-self.log_odds(topics, scores)))
+
+    def log_odds(self, topics: Integers, scores: Floats) -> NDArray[np.float64]:
+        """Return the log odds of these probabilities, float64 ``[n]``."""
         midpoints = np.array([calibration.midpoint for calibration in self.calibrations])
         slopes = np.array([calibration.slope for calibration in self.calibrations])
-        logits: NDArray[np.float64] = slopes[topics] * (scores - midpoints[topics])
-        return 1.0 / (1.0 + np.exp(-logits))
+        log_odds: NDArray[np.float64] = slopes[topics] * (scores - midpoints[topics])
+        return log_odds
 
 
 def build_matrix(

@@ -51,7 +51,8 @@ def tune_topics(
     prior = span_prior(encoder)
     matrix = build_matrix(encoder, topics, lambda _: UNKNOWN_MAP)
     names = {topic.name for topic in topics}
-    usable = [judgment for judgment in judgments if judgment.topic in names]
+    # answers about calls correct shares, and must tell more than the map knows already
+    usable = [row for row in judgments if row.topic in names and not row.call]
     scored = list(score_judgments(backend.scan_codes(index), usable, matrix, prior))
     if not scored:
         raise UsageError(

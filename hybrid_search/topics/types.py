@@ -17,6 +17,12 @@ from hybrid_search.topics.mention_calibration import MentionMaps
 
 Integers = NDArray[np.int64]
 
+CallTables = Mapping[str, Mapping[str, Integers]]
+"""Calls by metadata field and value, "" and "" for all: each int64 ``[3, topics, strata]``.
+
+They are all calls, those that were asked about, and those of them that have the topic.
+"""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScannedBlock:
@@ -122,6 +128,7 @@ class MinedBlock:
         unlikely: The spans of these documents below each topic's threshold, by topic, if the run
             counts them.
         maps: The maps that gave the probabilities.
+        calls: The calls of these documents by stratum, if the run counts what is below thresholds.
     """
 
     matches: Sequence[Match]
@@ -131,3 +138,4 @@ class MinedBlock:
     position: Position
     unlikely: Mapping[str, UnlikelySpans] = field(default_factory=dict)
     maps: MentionMaps | None = None
+    calls: CallTables = field(default_factory=dict)

@@ -336,6 +336,7 @@ def test_a_line_of_another_tool_may_have_more_keys(path: Path) -> None:
         ({"start": "3"}, "start and end are not places in a text"),
         ({"start": True}, "start and end are not places in a text"),
         ({"text": 3}, "text is not a string"),
+        ({"call": "maybe"}, "call is not yes or no"),
     ],
 )
 def test_a_line_that_is_no_judgment_is_named(

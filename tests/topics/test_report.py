@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 import stat
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, timedelta
@@ -22,7 +21,6 @@ from hybrid_search.search.hit import DocumentView, TurnPlace
 from hybrid_search.topics.missed_mentions import MissedMentions
 from hybrid_search.topics.report.counts import (
     SHOWN_MENTIONS,
-    RisingTopic,
     count_matches,
     find_date_field,
 )
@@ -34,7 +32,9 @@ from hybrid_search.topics.report.page import (
     lay_columns,
     lay_lines,
 )
+from hybrid_search.topics.shares import Share
 from hybrid_search.topics.surroundings import Surroundings, read_sentence
+from hybrid_search.topics.topic_shares import GroupShare, TopicShare
 from tests.helpers.cli import CommandResult, invoke_cli
 
 MONDAY = date(2026, 3, 2)
@@ -76,42 +76,6 @@ def test_fields_are_counted_by_their_values() -> None:
     counts = count_matches(matches, ["refund"], 3, None, ["product.name", "tags", "paid"])
     fields = counts.topics["refund"].fields
     assert fields == {"product.name": {"a": 2}, "tags": {"x": 1, "y": 1}, "paid": {"True": 1}}
-
-
-def test_a_topic_rises_if_the_latest_week_surely_has_more_than_a_mean_one_before() -> None:
-    """6 of 10 are in the latest week. Wilson's interval of .6 begins at .3127.
-
-    (.6 + .19208 - 1.96 sqrt((.24 + .09604) / 10)) / 1.38416 = .3127, and .3127 / .6873 * 4 = 1.82.
-    """
-    refunds = [make_match(number, day=28 + number % 7) for number in range(6)]
-    earlier = [make_match(10 + number, day=7 * number) for number in range(4)]
-    holds = [make_match(20 + number, "hold", day=7 * number) for number in range(5)]
-    counts = count_matches([*refunds, *earlier, *holds], ["refund", "hold"], 30, "date")
-    (rising,) = counts.list_rising()
-    assert replace(rising, least_factor=1.0) == RisingTopic("refund", 6, 1.0, 1.0)
-    assert rising.least_factor == pytest.approx(1.82, abs=0.01)
-    assert count_matches(refunds, ["refund"], 30, "date").list_rising() == []
-    assert count_matches([], ["refund"], 30, "date").list_rising() == []
-
-
-@pytest.mark.parametrize(
-    ("earlier", "latest", "rises"),
-    [
-        ((0, 0, 0, 1), 2, False),  # few
-        ((0, 0, 0, 0), 4, False),
-        ((0, 0, 0, 0), 5, True),
-        ((4, 5, 4, 5), 6, False),  # may be chance
-        ((40, 50, 40, 50), 62, True),  # 62 of 242: the interval begins at .2053, above a fifth
-    ],
-)
-def test_a_few_more_calls_are_no_rise(
-    earlier: tuple[int, ...], latest: int, *, rises: bool
-) -> None:
-    days = [7 * week for week, count in enumerate((*earlier, latest)) for _ in range(count)]
-    matches = [make_match(number, day=day) for number, day in enumerate(days)]
-    first = make_match(-1, "hold", day=0)
-    counts = count_matches([first, *matches], ["refund", "hold"], 500, "date")
-    assert bool(counts.list_rising()) == rises
 
 
 def test_topics_in_the_same_documents_are_counted() -> None:
@@ -157,7 +121,9 @@ def test_the_most_frequent_topics_are_lines_of_one_plot() -> None:
         for number in range(topic + 1)
     ]
     topics = [f"topic {topic}" for topic in range(7)]
-    page = build_page(count_matches(matches, topics, 9, "date"), {}, "Index calls.", "calls", {})
+    page = build_page(
+        count_matches(matches, topics, 9, "date"), {}, "Index calls.", "calls", {}, {}
+    )
     (keys,) = re.findall(r'<ul class="keys">(.*?)</ul>', page)
     assert re.findall(r"topic \d", keys) == [f"topic {topic}" for topic in (6, 5, 4, 3, 2)]
     assert "The 5 most frequent topics." in page
@@ -214,23 +180,54 @@ def test_a_long_sentence_is_cut_and_a_changed_document_has_none() -> None:
 
 
 def test_the_share_of_a_value_is_of_the_documents_with_that_value() -> None:
-    """2 of 4 calls of the bank have a mention, and 5 of 20 of the shop."""
-    sectors = ["bank"] * 2 + ["shop"] * 5
-    matches = [make_match(number, sector=sector) for number, sector in enumerate(sectors)]
-    values = {"sector": Counter({"bank": 4, "shop": 20})}
-    counts = count_matches(matches, ["refund"], 24, None, ["sector"], values)
-    page = build_page(counts, {}, "Index calls.", "calls", {})
+    matches = [make_match(number, sector=sector) for number, sector in enumerate(["bank", "shop"])]
+    groups = {
+        "sector": {
+            "bank": GroupShare(Share(0.5, 0.4, 0.6, 4, 0)),
+            "shop": GroupShare(Share(0.25, 0.2, 0.3, 20, 2)),
+        }
+    }
+    share = TopicShare(Share(0.3, 0.2, 0.4, 24, 2), 7, groups)
+    counts = count_matches(matches, ["refund"], 24, None, ["sector"])
+    page = build_page(counts, {}, "Index calls.", "calls", {}, {"refund": share})
     (table,) = re.findall(r"<h3>By sector</h3>.*?</table>", page, re.DOTALL)
-    assert re.findall(r'<td class="number">([\d.]+%)</td>', table) == ["25.0%", "50.0%"]
+    words = re.findall(r'<td class="number">([\d.]+% .*?)</td>', table)
+    assert words == ["50.0% (40.0% to 60.0%)", "25.0% (20.0% to 30.0%)"]
     lengths = [float(width) for width in re.findall(r'<rect x="0" y="0" width="([\d.]+)"', table)]
-    assert lengths == [0.25 * WIDTH, 0.5 * WIDTH]
+    assert lengths == [0.5 * WIDTH, 0.25 * WIDTH]
+    assert "It is in 30.0% (20.0% to 40.0%) of calls by 2 answers, 7 more would halve that." in page
+
+
+def test_only_a_sure_change_of_the_latest_week_is_listed() -> None:
+    matches = [make_match(number, topic, day) for number, topic in enumerate(["refund", "hold"])
+               for day in (0, 7)]  # fmt: skip
+    share = Share(0.3, 0.2, 0.4, 50, 0)
+    shares = {
+        name: TopicShare(
+            share,
+            None,
+            {
+                "week of date": {
+                    "2026-03-02": GroupShare(share),
+                    "2026-03-09": GroupShare(share, change),
+                }
+            },
+        )
+        for name, change in (("refund", "more"), ("hold", ""))
+    }
+    counts = count_matches(matches, ["refund", "hold"], 100, "date")
+    page = build_page(counts, {}, "Index calls.", "calls", {}, shares)
+    (changes,) = re.findall(r"<h2>Changes</h2>.*?</table>", page, re.DOTALL)
+    assert re.findall(r"<tr><td>(\w+)</td>", changes) == ["refund"]
+    assert "<td>more</td>" in changes
+    assert page.count("<h3>By week</h3>") == 2
 
 
 def test_columns_of_all_topics_have_one_scale() -> None:
     matches = [make_match(number, "hold", day=0) for number in range(8)]
     matches += [make_match(number, day=7) for number in range(2)]
     counts = count_matches(matches, ["refund", "hold"], 10, "date")
-    page = build_page(counts, {}, "Index calls.", "calls", {})
+    page = build_page(counts, {}, "Index calls.", "calls", {}, {})
     heights = [float(height) for height in re.findall(r'height="([\d.]+)"><title>week', page)]
     highest = max(heights)
     assert sorted(heights) == [0, 0, pytest.approx(highest / 4, abs=0.1), highest]
@@ -239,7 +236,7 @@ def test_columns_of_all_topics_have_one_scale() -> None:
 def test_the_page_says_what_is_missed_and_what_gave_the_probabilities() -> None:
     counts = count_matches([make_match(1)], ["refund", "hold"], 10, None)
     missed = {"refund": MissedMentions(12.3, (4.0, 31.0)), "hold": None}
-    page = build_page(counts, {}, "Probabilities: tuned <by> 120.", "calls", missed)
+    page = build_page(counts, {}, "Probabilities: tuned <by> 120.", "calls", missed, {})
     assert "<td>12 (4 to 31)</td>" in page
     assert "<td>not known</td>" in page
     assert "tuned &lt;by&gt; 120." in page
@@ -352,7 +349,11 @@ def test_the_numbers_of_the_page_are_those_of_the_run(sample_url: str, tmp_path:
     assert f"<p>{count} mentions of 2 topics in 88 documents. Weeks are counted by date" in page
     calls = {json.loads(line)["id"] for line in Path("matches.jsonl").read_text().splitlines()}
     assert f"<p>{count} mentions in {len(calls)} documents.</p>" in page
-    assert f'<td class="number">{len(calls) / 88:.1%}</td>' in page
+    share = result.json["shares"]["refund"]
+    assert f"{share['share']:.1%} ({share['low']:.1%} to {share['high']:.1%})" in page
+    assert share["calls"] == 88
+    assert sum(row["calls"] for row in share["by"]["sector"].values()) == 88
+    assert sum(row["calls"] for row in share["by"]["week of date"].values()) == 88
     assert "<p>0 mentions in 0 documents.</p>" in page
     assert "<h3>By sector</h3>" in page
     assert "<h3>By speaker</h3>" in page
@@ -361,11 +362,10 @@ def test_the_numbers_of_the_page_are_those_of_the_run(sample_url: str, tmp_path:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--by", "sector"], "--by and --date belong to a report: add --report FILE.html"),
         (["--report", "matches.jsonl"], "--report and --out are both matches.jsonl"),
         (["--report", "no/such/report.html"], "there is no folder for the report"),
-        (["--report", "r.html", "--by", "sektor"], "the report cannot count by 'sektor'"),
-        (["--report", "r.html", "--date", "when"], "the report cannot count by 'when'"),
+        (["--report", "r.html", "--by", "sektor"], "calls cannot be counted by 'sektor'"),
+        (["--report", "r.html", "--date", "when"], "calls cannot be counted by 'when'"),
         (["--report", "r.html", "--format", "csv"], "--report is made from a file of matches"),
     ],
 )

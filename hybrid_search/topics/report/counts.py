@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,23 +11,13 @@ from itertools import combinations, islice
 
 from hybrid_search.text.filters import leaves, list_values
 from hybrid_search.text.values import CALL_DATES, parse_date
-from hybrid_search.topics.logistic import Z_95
 from hybrid_search.topics.match import Match
 
 SHOWN_MENTIONS = 50
 """Mentions of a topic that the page shows: the most probable ones."""
 
-WEEKS_BEFORE = 4
-"""Weeks with which the latest one is compared."""
-
-FEWEST_RISING = 5
-"""Calls in the latest week from which a topic can rise."""
-
 PROBED_MATCHES = 1000
 """Matches in which a field with dates is looked for."""
-
-ValueCounts = Mapping[str, Counter[str]]
-"""In how many documents is each value of each metadata field."""
 
 
 @dataclass(slots=True)
@@ -59,23 +48,6 @@ class TopicCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class RisingTopic:
-    """A topic with the calls of the latest week, and the mean of the weeks before.
-
-    Attributes:
-        topic: The topic's name.
-        latest: In how many documents it is in the latest week.
-        before: In how many in a mean week before.
-        least_factor: It has become at least so many times as frequent, 97.5 times of 100.
-    """
-
-    topic: str
-    latest: int
-    before: float
-    least_factor: float
-
-
-@dataclass(frozen=True, slots=True)
 class MatchCounts:
     """What a page says of some matches in numbers.
 
@@ -85,8 +57,6 @@ class MatchCounts:
         date_field: The field that weeks are counted by; None if no field has dates.
         undated: How many documents with a mention have no date there.
         pairs: How many documents two topics are both in.
-        values: How many documents of the index have each value of each field; empty if that was
-            not counted.
     """
 
     topics: Mapping[str, TopicCounts]
@@ -94,7 +64,6 @@ class MatchCounts:
     date_field: str | None
     undated: int
     pairs: Mapping[tuple[str, str], int]
-    values: ValueCounts = field(default_factory=dict)
 
     @property
     def mentions(self) -> int:
@@ -114,34 +83,6 @@ class MatchCounts:
         count = (max(weeks) - min(weeks)).days // 7 + 1
         return [min(weeks) + timedelta(weeks=number) for number in range(count)]
 
-    def list_rising(self) -> list[RisingTopic]:
-        """Return the topics that are surely more frequent in the latest week than before.
-
-        Before are the four earlier weeks, or as many as there are. That the difference is no chance
-        is judged by the interval of the rate in the latest week among all (Wilson): given the
-        total, the calls of the latest week are a binomial number.
-        """
-        weeks = self.list_weeks()[-WEEKS_BEFORE - 1 :]
-        if len(weeks) < 2:
-            return []
-        rows = []
-        for name, topic in self.topics.items():
-            *earlier, latest = (topic.weeks[week] for week in weeks)
-            share = find_least_share(latest, latest + sum(earlier))
-            factor = share * len(earlier) / (1 - share)
-            rows.append(RisingTopic(name, latest, sum(earlier) / len(earlier), factor))
-        rising = [row for row in rows if row.latest >= FEWEST_RISING and row.least_factor > 1]
-        return sorted(rising, key=lambda row: row.before - row.latest)
-
-
-def find_least_share(count: int, total: int) -> float:
-    """Return the lower end of Wilson's 95 % interval (1927) for `count` of `total`; 0 of none."""
-    if not total:
-        return 0.0
-    share, squared = count / total, Z_95**2 / total
-    half = Z_95 * math.sqrt((share * (1 - share) + squared / 4) / total)
-    return (share + squared / 2 - half) / (1 + squared)
-
 
 def find_date_field(matches: Iterable[Match]) -> str | None:
     """Return the field whose values are all dates, `CALL_DATES` first; None if there is none."""
@@ -160,7 +101,6 @@ def count_matches(
     documents: int,
     date_field: str | None,
     by: Sequence[str] = (),
-    values: ValueCounts | None = None,
 ) -> MatchCounts:
     """Return the counts of matches, which are read once, in any order.
 
@@ -172,7 +112,6 @@ def count_matches(
         documents: How many documents were looked at.
         date_field: The metadata field that weeks are counted by.
         by: Metadata fields whose values are counted.
-        values: How many documents have each value of these, with a mention or without.
     """
     counts = {name: TopicCounts() for name in topics}
     undated: set[str] = set()
@@ -195,7 +134,7 @@ def count_matches(
     }
     ranked = sorted(pairs.items(), key=lambda item: -item[1])
     shared = {pair: count for pair, count in ranked if count}
-    return MatchCounts(counts, documents, date_field, len(undated), shared, values or {})
+    return MatchCounts(counts, documents, date_field, len(undated), shared)
 
 
 def _add_mention(topic: TopicCounts, match: Match, number: int) -> None:

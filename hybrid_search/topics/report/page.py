@@ -19,15 +19,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from hybrid_search.observability.escapes import blank_controls
+from hybrid_search.topics.call_counts import WEEK
 from hybrid_search.topics.match import Match
 from hybrid_search.topics.missed_mentions import MissedMentions
-from hybrid_search.topics.report.counts import (
-    FEWEST_RISING,
-    WEEKS_BEFORE,
-    MatchCounts,
-    TopicCounts,
-)
+from hybrid_search.topics.report.counts import MatchCounts, TopicCounts
 from hybrid_search.topics.surroundings import Surroundings
+from hybrid_search.topics.topic_shares import GroupShare, TopicShare
 
 WIDTH, HEIGHT = 340, 80
 BASELINE = 1
@@ -48,6 +45,8 @@ FOLDER = "hybrid_search.topics.report"
 Missed = Mapping[str, MissedMentions | None]
 """How many mentions of each topic are probably below the threshold, where that is known."""
 
+Shares = Mapping[str, TopicShare | None]
+"""The share of calls that have each topic, where that is known."""
 
 Parts = dict[str, Any]
 """A part of the page, by the names that its template uses."""
@@ -102,17 +101,23 @@ def build_page(
     origin: str,
     index: str,
     missed: Missed,
+    shares: Shares,
 ) -> str:
     """Return the page, with the sentence around each mention that is shown.
 
-    `origin` says what the numbers come from, and `missed` how many mentions are probably missed.
+    `origin` says what the numbers come from, `missed` how many mentions are probably missed, and
+    `shares` in which share of documents topics are.
     """
     return _template().render(
         counts=counts,
         weeks=counts.list_weeks(),
         trends=_plot_trends(counts),
         pairs=_list_pairs(counts),
-        topics=[_describe_topic(name, counts, sentences) for name in counts.topics],
+        topics=[
+            _describe_topic(name, counts, sentences, shares.get(name)) for name in counts.topics
+        ],
+        shares=shares,
+        changes=_list_changes(shares),
         origin=origin,
         index=index,
         missed=missed,
@@ -134,10 +139,8 @@ def _template() -> Template:
     environment.globals |= {
         "HEIGHT": HEIGHT,
         "WIDTH": WIDTH,
-        "fewest_rising": FEWEST_RISING,
         "style": Markup(style),  # noqa: S704 (our own file)
         "style_digest": base64.b64encode(digest).decode(),
-        "weeks_before": WEEKS_BEFORE,
     }
     environment.filters |= {
         "clock": _clock,
@@ -191,12 +194,16 @@ def _list_pairs(counts: MatchCounts) -> list[tuple[str, str, int, float]]:
 
 
 def _describe_topic(
-    name: str, counts: MatchCounts, sentences: Mapping[Match, Surroundings]
+    name: str,
+    counts: MatchCounts,
+    sentences: Mapping[Match, Surroundings],
+    share: TopicShare | None,
 ) -> Parts:
     topic = counts.topics[name]
     bars = [(f"week from {week}", topic.weeks[week]) for week in counts.list_weeks()]
+    groups = share.groups if share else {}
     fields = {
-        field: _count_values(values, counts.values.get(field, Counter()))
+        field: _count_values(values, _find_shares(groups.get(field, {})))
         for field, values in topic.fields.items()
         if values
     }
@@ -211,6 +218,7 @@ def _describe_topic(
         "columns": lay_columns(bars, counts.most_in_a_week) if topic.weeks else [],
         "speakers": _count_speakers(topic),
         "fields": fields,
+        "weeks": _find_weeks(share),
         "mentions": mentions,
     }
 
@@ -220,14 +228,34 @@ def _count_speakers(topic: TopicCounts) -> Parts | None:
     if not set(topic.speakers) - {""}:
         return None
     speakers = Counter({speaker or "none": count for speaker, count in topic.speakers.items()})
-    return _count_values(speakers, Counter(dict.fromkeys(speakers, topic.mentions)))
+    portions = {speaker: count / topic.mentions for speaker, count in speakers.items()}
+    return _count_values(
+        speakers, {name: (portion, f"{portion:.1%}") for name, portion in portions.items()}
+    )
 
 
-def _count_values(values: Counter[str], totals: Counter[str]) -> Parts:
-    """Return the most frequent values of a field, each with its share of its own total."""
+def _find_shares(groups: Mapping[str, GroupShare]) -> dict[str, tuple[float, str]]:
+    """Return the share of each value, as a number and in words."""
+    return {value: (group.share.share, str(group.share)) for value, group in groups.items()}
+
+
+def _find_weeks(share: TopicShare | None) -> Mapping[str, GroupShare]:
+    """Return the shares of the weeks; none if weeks were not counted."""
+    groups = share.groups if share else {}
+    return next((weeks for name, weeks in groups.items() if name.startswith(WEEK)), {})
+
+
+def _list_changes(shares: Shares) -> list[tuple[str, GroupShare, GroupShare]]:
+    """Return the topics that changed in the latest week, with the shares of the last two weeks."""
+    weeks = {name: list(_find_weeks(share).values())[-2:] for name, share in shares.items()}
+    return [(name, *last) for name, last in weeks.items() if len(last) == 2 and last[1].change]
+
+
+def _count_values(values: Counter[str], portions: Mapping[str, tuple[float, str]]) -> Parts:
+    """Return the most frequent values of a field, each with its share, if that is known."""
     shown = [
-        (value, count, min(1.0, count / totals[value]) if totals[value] else None)
+        (value, count, *portions.get(value, (None, "")))
         for value, count in values.most_common(MOST_VALUES)
     ]
-    rest = values.total() - sum(count for _, count, _ in shown)
+    rest = values.total() - sum(count for _, count, *_ in shown)
     return {"shown": shown, "other_values": len(values) - len(shown), "other_count": rest}
