@@ -16,7 +16,7 @@ from hybrid_search.serve.judging import BODY
 from hybrid_search.serve.operations import describe_object, list_operations, list_topic_keys
 from hybrid_search.serve.signatures import Schema, describe_class, read_descriptions
 from hybrid_search.topics.judgments import Judgment
-from hybrid_search.topics.match import Match
+from hybrid_search.topics.match import Evidence, Match
 
 FILE = Path(__file__).with_name("openapi.yaml")
 
@@ -36,7 +36,7 @@ def build_description() -> dict[str, Any]:
     description["info"]["version"] = hybrid_search.__version__
     parameters = description["paths"]["/v1/documents/{id}"]["get"]["parameters"]
     parameters += map(_describe_parameter, list_document_parameters().items())
-    answers = (Hit, Span, TurnPlace, PassageScores, DocumentView, Judgment, Match)
+    answers = (Hit, Span, TurnPlace, PassageScores, DocumentView, Judgment, Match, Evidence)
     description["components"]["schemas"] |= {
         "Query": describe_object(list_operations()["query"].parameters),
         "BestSpans": describe_object(list_operations()["best_spans"].parameters),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from hybrid_search.topics.match import Match
 from hybrid_search.topics.mention_calibration import MentionMaps
 from hybrid_search.topics.mention_choice import choose_mentions
 from hybrid_search.topics.missed_mentions import count_log_odds
-from hybrid_search.topics.topic_matrix import TopicMatrix
+from hybrid_search.topics.topic_matrix import DOUBTFUL, TopicMatrix
 from hybrid_search.topics.types import Candidates, MinedBlock, ScannedBlock, UnlikelySpans
 
 
@@ -47,6 +47,7 @@ class MatchBuilder:
         position: That of the last passage of the last document that is done.
         passages: The number of passages that were looked at so far.
         speakers: The number of mentions of each speaker, before conditions are checked.
+        denied: The names of the topics that a rule has under ``not``.
     """
 
     backend: Backend
@@ -58,6 +59,7 @@ class MatchBuilder:
     position: Position
     passages: int = 0
     speakers: Counter[str | None] = field(default_factory=Counter)
+    denied: Set[str] = frozenset()
     _generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     _waiting: Candidates = field(default_factory=Candidates.empty)
     _kept: dict[int, ScannedPassage] = field(default_factory=dict)
@@ -100,9 +102,11 @@ class MatchBuilder:
         mentions, unlikely = choose_mentions(done, self.matrix)
         probabilities = self.matrix.probabilities(unlikely.topics, unlikely.scores)
         sample = self._sample_conditional(unlikely, probabilities)
-        spans = Candidates.concatenate([mentions, sample])
-        built = self._build_matches(spans)
-        counts = self._count_unlikely(unlikely, probabilities, sample, built[len(mentions) :])
+        doubtful = self._select_doubtful(unlikely, probabilities)
+        built = self._build_matches(Candidates.concatenate([mentions, sample, doubtful]))
+        first_doubtful = len(mentions) + len(sample)
+        sampled = built[len(mentions) : first_doubtful]
+        counts = self._count_unlikely(unlikely, probabilities, sample, sampled)
         self._kept = {number: self._kept[number] for number in set(self._waiting.passages.tolist())}
         return MinedBlock(
             list(filter(None, built[: len(mentions)])),
@@ -112,7 +116,15 @@ class MatchBuilder:
             self.position,
             counts,
             self.maps,
+            list(filter(None, built[first_doubtful:])),
         )
+
+    def _select_doubtful(
+        self, unlikely: Candidates, probabilities: NDArray[np.float64]
+    ) -> Candidates:
+        """Return the spans that count against a ``not`` of a rule."""
+        are_denied = np.array([topic.name in self.denied for topic in self.matrix.topics])
+        return unlikely.select(are_denied[unlikely.topics] & (probabilities >= DOUBTFUL))
 
     def _sample_conditional(
         self, unlikely: Candidates, probabilities: NDArray[np.float64]

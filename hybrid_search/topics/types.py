@@ -122,6 +122,7 @@ class MinedBlock:
         unlikely: The spans of these documents below each topic's threshold, by topic, if the run
             counts them.
         maps: The maps that gave the probabilities.
+        doubtful: Spans below the thresholds of topics that a rule has under ``not``.
     """
 
     matches: Sequence[Match]
@@ -131,3 +132,4 @@ class MinedBlock:
     position: Position
     unlikely: Mapping[str, UnlikelySpans] = field(default_factory=dict)
     maps: MentionMaps | None = None
+    doubtful: Sequence[Match] = ()

@@ -215,9 +215,8 @@ def test_matches_are_a_table_for_data_frames(tmp_path: Path) -> None:
     assert len(matches) == 18
     rows = matches.to_arrow().to_pylist()
     expected = [match.to_dict() for match in matches]
-    assert [json.loads(row.pop("metadata")) for row in rows] == [
-        row.pop("metadata") for row in expected
-    ]
+    for name in ("metadata", "evidence"):
+        assert [json.loads(row.pop(name)) for row in rows] == [row.pop(name) for row in expected]
     assert rows == expected
     assert Matches(()).to_arrow().schema == matches.to_arrow().schema
 

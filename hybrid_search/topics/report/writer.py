@@ -65,7 +65,7 @@ def write_report(
     date_field = date_field or find_date_field(read_matches(matches_file))
     counts = count_matches(
         read_matches(matches_file),
-        [topic.name for topic in summary.topics],
+        summary.topics.names,
         summary.progress.documents,
         date_field,
         by,
