@@ -158,8 +158,8 @@ def _add_conditions(expression: Expression, value: Mapping[str, Any]) -> Express
     """Return the expression with what a mapping says beside its kind."""
     if "within" in value and not {"all", "then"} & value.keys():
         raise UsageError(
-            f"within is {show_value(value['within'])}, but there is one part: it belongs beside all "
-            "or then"
+            f"within is {show_value(value['within'])}, but there is one part: it belongs beside "
+            "all or then"
         )
     if "amount" in value and expression.kind != "topic":
         raise UsageError(

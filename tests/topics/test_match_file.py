@@ -21,8 +21,8 @@ from hybrid_search import Match, Matches, Topics
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.topics import run
-from hybrid_search.topics.match_file import MatchFile, to_jsonl
 from hybrid_search.topics.match import Evidence
+from hybrid_search.topics.match_file import MatchFile, to_jsonl
 from hybrid_search.topics.types import MinedBlock
 from tests.helpers.cli import invoke_cli
 

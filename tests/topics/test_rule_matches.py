@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hybrid_search.topics.amounts import find_amounts
 from hybrid_search.topics.match import Match
-from hybrid_search.topics.rule import Expression, Length, Region
+from hybrid_search.topics.rule import Expression, Kind, Length, Region
 from hybrid_search.topics.rule_file import RuleReader
 from hybrid_search.topics.rule_matches import CallSize, Finding, Mention, find_best
 
@@ -137,7 +137,9 @@ def test_numbers_in_names_dates_and_times_are_no_amounts() -> None:
 # The same by brute force: all findings, from all combinations of mentions.
 
 
-def list_all(expression: Expression, said: Sequence[Mention], doubtful: Sequence[Mention]) -> Iterator[Finding]:
+def list_all(
+    expression: Expression, said: Sequence[Mention], doubtful: Sequence[Mention]
+) -> Iterator[Finding]:
     said, doubtful = (keep_conditions(expression, part) for part in (said, doubtful))
     parts = [part for part in expression.parts if part.kind != "not"]
     options = [list(list_all(part, said, doubtful)) for part in parts]
@@ -199,7 +201,7 @@ def combine(
     within = expression.within
     if within and not measure(both.first, both.last, within) <= within.number:
         return
-    pairs = zip(chosen, chosen[1:], strict=False)
+    pairs = pairwise(chosen)
     if expression.kind == "then" and any(one.end > other.start for one, other in pairs):
         return
     place = 0
@@ -215,7 +217,11 @@ def combine(
         own_said, own_doubtful = (keep_conditions(part, group) for group in (said, doubtful))
         for item in list_all(part.parts[0], [*own_said, *own_doubtful], ()):
             low, high = limits(expression, both, before, after)
-            if low <= item.start and item.end <= high and near(expression, both, item, before, after):
+            if (
+                low <= item.start
+                and item.end <= high
+                and near(expression, both, item, before, after)
+            ):
                 is_sure = set(item.mentions) <= set(own_said)
                 denied = max(denied, 1.0 if is_sure else item.probability)
         probability *= 1 - denied
@@ -254,12 +260,21 @@ def measure(first: Mention, last: Mention, within: Length) -> float:
     return last.last_word - first.first_word + 1  # words, or seconds: a word takes one
 
 
+Spoken = tuple[str, int, tuple[float, str]]
+"""A topic, a place, and the probability and the speaker."""
+
 PROBABILITIES = st.integers(1, 19).map(lambda number: number / 20)
 SPOKEN = st.lists(
-    st.tuples(st.sampled_from(TOPICS), st.integers(0, 10), PROBABILITIES, st.sampled_from("xy")),
-    max_size=6,
+    st.tuples(
+        st.sampled_from(TOPICS), st.integers(0, 9), st.tuples(PROBABILITIES, st.sampled_from("xy"))
+    ),
+    min_size=4,
+    max_size=7,
     unique_by=lambda item: item[:2],
 )
+NO_CONDITIONS: list[tuple[str, ...]] = [()] * 5
+"""Conditions are rarer than none, or nothing would be found."""
+
 LENGTHS = st.builds(Length, st.integers(1, 12), st.sampled_from(["s", "turns", "words"]))
 REGIONS = st.builds(
     Region,
@@ -270,14 +285,14 @@ REGIONS = st.builds(
 
 @st.composite
 def expressions(draw: st.DrawFn, depth: int = 2) -> Expression:
-    kinds = ["topic"] if depth == 0 else ["topic", "all", "any", "then"]
-    kind = draw(st.sampled_from(kinds))
-    speakers = draw(st.sampled_from([(), (), ("x",)]))
-    region = draw(st.none() | REGIONS)
+    kinds: list[Kind] = ["topic"] if depth == 0 else ["then", "all", "any", "then", "all"]
+    kind = draw(st.sampled_from(kinds if depth == 2 else ["topic", "topic", *kinds]))
+    speakers = draw(st.sampled_from([*NO_CONDITIONS, ("x",)]))
+    region = draw(st.sampled_from([None] * len(NO_CONDITIONS)) | REGIONS) if depth else None
     if kind == "topic":
         topic = draw(st.sampled_from(TOPICS))
         return Expression("topic", topic, speakers=speakers, region=region)
-    parts = draw(st.lists(expressions(depth - 1), min_size=1, max_size=3))
+    parts = draw(st.lists(expressions(depth - 1), min_size=2, max_size=3))
     if kind != "any" and draw(st.booleans()):
         denied = draw(expressions(0))
         parts.insert(draw(st.integers(0, len(parts))), Expression("not", parts=(denied,)))
@@ -286,14 +301,14 @@ def expressions(draw: st.DrawFn, depth: int = 2) -> Expression:
 
 
 @settings(max_examples=400, deadline=None)
-@given(expressions(), SPOKEN, SPOKEN)
+@given(expressions(), SPOKEN, SPOKEN | st.just([]))
 def test_the_best_finding_is_that_of_all_combinations(
     expression: Expression,
-    spoken: list[tuple[str, int, float, str]],
-    doubted: list[tuple[str, int, float, str]],
+    spoken: list[Spoken],
+    doubted: list[Spoken],
 ) -> None:
-    said = [make_mention(topic, 2 * place, *rest) for topic, place, *rest in sorted(spoken)]
-    doubtful = [make_mention(topic, 2 * place + 1, *rest) for topic, place, *rest in doubted]
+    said = [make_mention(topic, 2 * place, *rest) for topic, place, rest in sorted(spoken)]
+    doubtful = [make_mention(topic, 2 * place + 1, *rest) for topic, place, rest in doubted]
     best = max((item.probability for item in list_all(expression, said, doubtful)), default=None)
     finding = find_best(expression, said, doubtful, SIZE)
     assert (finding.probability if finding else None) == pytest.approx(best)
