@@ -47,7 +47,7 @@ class Comparison:
 
     def __str__(self) -> str:
         after = " %" if self.unit == "%" else ""
-        return f"{self.sign} {'' if after else self.unit}{self.number:g}{after}"
+        return f"{self.sign} {'' if after else self.unit}{self.number:,.10g}{after}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,8 @@ class Expression:
     def _join_parts(self) -> str:
         if self.kind == "topic":
             return self.topic
+        if len(self.parts) == 1 and not (self.kind == "not" or self._describe_conditions()):
+            return str(self.parts[0])  # the name of another rule
         words = [part._wrap() for part in self.parts]
         if self.kind == "not":
             return f"no {words[0]}"
