@@ -57,17 +57,6 @@ def judging() -> str:
     )
 
 
-def rules() -> str:
-    """Render how well rules say in which calls they hold."""
-    thresholds = results.read_result("rules", results.QUALITY)["thresholds"]
-    columns = ("found", "right", "precision", "recall")
-
-    def cells(threshold: str) -> list[str]:
-        return [f"{thresholds[threshold][name]}" for name in columns]
-
-    return table("threshold", columns, thresholds, cells)
-
-
 def discovery() -> str:
     """Render what discover and its rivals bring to light, with each half of the intents hidden."""
     halves = results.read_result("discover", results.QUALITY)["halves"].values()
