@@ -49,6 +49,7 @@ STEPS: Mapping[str, Sequence[Command]] = {
         _python("benchmarks.quality.mining", *_CALLS_SGD),
         _python("benchmarks.quality.mining", *_CALLS_SGD, "--feedback", "10"),
         _python("benchmarks.quality.missed", *_CALLS_SGD),
+        _python("benchmarks.quality.rules"),
     ],
     "discovery": [("make", "discovery")],
     "sizes": [_python("benchmarks.quality.sizes")],

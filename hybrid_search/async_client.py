@@ -117,6 +117,7 @@ class AsyncClient:
     estimate_shares = _run_in_thread(Client.estimate_shares)
     tune = _run_in_thread(Client.tune)
     check_topics = _run_in_thread(Client.check_topics)
+    explain_rules = _run_in_thread(Client.explain_rules)
     similar = _run_in_thread(Client.similar)
     cluster = _run_in_thread(Client.cluster)
     discover = _run_in_thread(Client.discover)

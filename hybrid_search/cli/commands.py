@@ -65,6 +65,7 @@ discover --topics topics.yaml --speaker customer
 mine --topics topics.yaml --out matches.jsonl
 mine --topics topics.yaml --out matches.jsonl --report page.html
 topics check topics.yaml
+topics check topics.yaml --index calls
 topics check topics.yaml --json
 judge --topics topics.yaml
 judge --topics topics.yaml --topic refund --count 20

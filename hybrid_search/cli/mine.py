@@ -140,7 +140,7 @@ def _digest(client: Client, topics: Topics, index: str, shard: Shard, feedback: 
 
     tuning = read_tuning(topics.tuning_file) if topics.tuning_file else None
     spec = client.describe(index).spec
-    content = Topics(topics.topics)  # independent of their file's path
+    content = Topics(topics.topics, rules=topics.rules)  # independent of their file's path
     return run.make_run_key(content, tuning, spec, shard, feedback)
 
 

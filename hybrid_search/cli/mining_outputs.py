@@ -170,7 +170,7 @@ def open_upload(client: "Client", index: str, to_index: str) -> Upload:
     read_documents = build_reader(backend, index)
 
     def upload(out: Path, summary: "MiningSummary", date_field: str | None) -> None:
-        names = [topic.name for topic in summary.topics]
+        names = summary.topics.names
         written, removed = upload_matches(sink, out, names, read_documents, date_field)
         logs.log_or_print(
             f"{written:,} matches written to {to_index}, {removed:,} of earlier runs removed"

@@ -11,9 +11,10 @@ import typer
 
 from hybrid_search.api import connect
 from hybrid_search.cli import options
-from hybrid_search.config import DEFAULT_INDEX, ModelOptions
+from hybrid_search.config import DEFAULT_INDEX
 
 if TYPE_CHECKING:
+    from hybrid_search.topics.rule_check import RuleExplanation
     from hybrid_search.topics.topic_distances import PhrasePair, TopicDistances
     from hybrid_search.topics.tuning import TunedMap, Tuning
 
@@ -29,24 +30,42 @@ def topics(
         Action, typer.Argument(help="check: validate, and compare the phrases.")
     ],
     file: Annotated[Path, typer.Argument(help="A file of topics, in YAML or JSON.")],
+    index: Annotated[
+        str | None, typer.Option(help="An index in which the rules of the file are counted.")
+    ] = None,
     *,
-    model: ModelOptions,
+    place: options.Place,
     as_json: options.Json = False,
 ) -> None:
     """Check a file of topics, and show how far their phrases are from each other.
 
     A topic collides if a phrase of another topic is nearer to it than its own phrases are to each
-    other: mentions of the one are then found for the other as well.
+    other: mentions of the one are then found for the other as well. Rules are explained in words,
+    with --index also in how many documents they hold, and which part decides that.
     """
     from hybrid_search.topics.topics import Topics
 
     loaded_topics = Topics.load(file)
-    with connect("memory:", **model) as client:
+    used_place: options.Place = place if index else {**place, "url": "memory:"}
+    with connect(**used_place) as client:
         distances = client.check_topics(loaded_topics)
+        rules = client.explain_rules(loaded_topics, index=index)
     if as_json:
-        options.print_json({"topics": [row.to_dict() for row in distances]})
+        topic_rows = [row.to_dict() for row in distances]
+        options.print_json({"topics": topic_rows, "rules": [row.to_dict() for row in rules]})
     else:
         _show_distances(distances)
+        _show_rules(rules)
+
+
+def _show_rules(rules: Sequence[RuleExplanation]) -> None:
+    for row in rules:
+        options.print_lines(row.sentence)
+        if row.documents is not None:
+            options.print_lines(f"  it holds in {row.documents:,} documents")
+        for part, count in row.without.items():
+            decides = "  DECIDES" if part == row.decides else ""
+            options.print_lines(f"  without {part}: {count:,}{decides}")
 
 
 def _show_distances(distances: Sequence[TopicDistances]) -> None:

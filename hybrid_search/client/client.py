@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from hybrid_search.maintenance.verify.report import Verification
     from hybrid_search.topics.call_counts import CallGroups
     from hybrid_search.topics.judging_queue import JudgingQueue
+    from hybrid_search.topics.rule_check import RuleExplanation
     from hybrid_search.topics.run import ReportMining
     from hybrid_search.topics.topic_distances import TopicDistances
     from hybrid_search.topics.topic_shares import TopicShare
@@ -489,6 +490,32 @@ class Client:
 
         valid_topics = Topics.load(topics)
         return measure_distances(self.encoder, valid_topics)
+
+    def explain_rules(
+        self, topics: TopicSource, *, index: str | None = None
+    ) -> list[RuleExplanation]:
+        """Return what each rule of some topics says in words, and which part decides.
+
+        A part decides if leaving it out changes the number of documents in which the rule holds
+        more than leaving out any other part does.
+
+        Args:
+            topics: As in `mine`.
+            index: The index in which rules are counted; None for words only.
+
+        Raises:
+            UsageError: If a topic or rule is not valid.
+
+        >>> topics = [{"name": name, "phrases": [name]} for name in ("refund", "sorry")]
+        >>> topics += [{"name": "excused", "rule": {"then": ["refund", "sorry"]}}]
+        >>> with hybrid_search.connect() as client:
+        ...     client.explain_rules(topics)[0].sentence
+        'excused: a call that has refund, then sorry'
+        """
+        from hybrid_search.topics.rule_check import explain_rules
+
+        open_blocks = None if index is None else partial(self.mine_blocks, index=index)
+        return explain_rules(Topics.load(topics), open_blocks)
 
     def queue_judging(
         self,

@@ -17,7 +17,7 @@ from hybrid_search.serve.judging import BODY
 from hybrid_search.serve.operations import describe_object, list_operations, list_topic_keys
 from hybrid_search.serve.signatures import Schema, describe_class, read_descriptions
 from hybrid_search.topics.judgments import Judgment
-from hybrid_search.topics.match import Match
+from hybrid_search.topics.match import Evidence, Match
 
 FILE = Path(__file__).with_name("openapi.yaml")
 
@@ -39,7 +39,7 @@ def build_description() -> dict[str, Any]:
     parameters += map(_describe_parameter, list_document_parameters().items())
     answers = (
         *(Hit, Span, TurnPlace, PassageScores, DocumentView),
-        *(QuotePlace, Judgment, Match),
+        *(QuotePlace, Judgment, Match, Evidence),
     )
     description["components"]["schemas"] |= {
         "Query": describe_object(list_operations()["query"].parameters),

@@ -15,6 +15,7 @@ from hybrid_search.errors import UsageError
 from hybrid_search.parameters import check_choice
 from hybrid_search.serve.signatures import Schema, describe_parameters, read_descriptions
 from hybrid_search.text.near_names import hint_name
+from hybrid_search.topics.rule import Rule
 from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.topic_file import describe_topic
 
@@ -65,8 +66,8 @@ def list_operations() -> dict[str, Operation]:
 
 @cache
 def list_topic_keys() -> dict[str, Schema]:
-    """Return the schemas of the keys of a topic."""
-    words = read_descriptions(Topic, "Attributes")
+    """Return the schemas of the keys of a topic or rule."""
+    words = read_descriptions(Rule, "Attributes") | read_descriptions(Topic, "Attributes")
     return {
         name: {**schema, "description": words[TOPIC_ATTRIBUTES.get(name, name)]}
         for name, schema in describe_topic().items()

@@ -1,10 +1,13 @@
-"""`Match`: one mention of a topic. This module is imported with the package, so it stays light."""
+"""`Match`: a mention of a topic, or a document in which a rule holds.
+
+This module is imported with the package, so it stays light.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +16,47 @@ from hybrid_search.file_errors import explain_failure
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """A mention of a topic: ``document.text[start:end] == text``, in code points.
+class Evidence:
+    """A mention by which a rule holds; its attributes are those of `Match`.
 
     Attributes:
         topic: The topic's name.
+        turn: The number of the turn, from 0.
+        speaker: The speaker of the turn, if known.
+        start: Where the words begin in the document's text.
+        end: Where they end.
+        text: The words.
+        probability: How likely they express the topic, 0..1.
+        start_ms: When the words begin, in milliseconds, if the turn has times.
+        end_ms: When they end.
+        amount: The number that the rule asked for, as it stands in the turn; None if for none.
+    """
+
+    topic: str
+    turn: int
+    speaker: str | None
+    start: int
+    end: int
+    text: str
+    probability: float
+    start_ms: int | None
+    end_ms: int | None
+    amount: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the evidence as a JSON object."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A mention of a topic, or a document in which a rule holds.
+
+    ``document.text[start:end] == text``, in code points. A match of a rule has the words of its
+    first evidence.
+
+    Attributes:
+        topic: The name of the topic or rule.
         phrase: The phrase of the topic that the words are nearest to.
         id: The document's id.
         turn: The number of the turn that holds it, from 0.
@@ -26,12 +65,13 @@ class Match:
         end: Where they end.
         text: The words.
         cosine: Their cosine with the phrase, -1..1.
-        probability: How likely they express the topic, 0..1.
+        probability: How likely they express the topic, or the evidence fulfils the rule, 0..1.
         start_ms: When the words begin, in milliseconds, if the turn has times.
         end_ms: When they end.
         metadata: All keys of the document but id, text and turns.
         model: The fingerprint of the model that the cosine comes from.
         times: The origin of the times, as in `Span`.
+        evidence: The mentions by which a rule holds, in their order; empty for a topic.
     """
 
     topic: str
@@ -49,15 +89,19 @@ class Match:
     metadata: Mapping[str, Any] = field(hash=False)
     model: str
     times: str | None = None
+    evidence: tuple[Evidence, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the match as a JSON object."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {**values, "evidence": [item.to_dict() for item in self.evidence]}
 
 
 def to_row(match: Match) -> dict[str, Any]:
-    """Return a match as a row of a table, where metadata is JSON."""
-    return {**match.to_dict(), "metadata": json.dumps(match.metadata, ensure_ascii=False)}
+    """Return a match as a row of a table, where metadata and evidence are JSON."""
+    values = match.to_dict()
+    nested = ("metadata", "evidence")
+    return values | {name: json.dumps(values[name], ensure_ascii=False) for name in nested}
 
 
 def read_matches(path: Path) -> Iterator[Match]:
@@ -75,7 +119,8 @@ def read_matches(path: Path) -> Iterator[Match]:
 def _parse(line: bytes, place: str) -> Match:
     try:
         values = json.loads(line)
-        match = Match(**{name: values[name] for name in Match.__slots__})
+        evidence = tuple(Evidence(**item) for item in values["evidence"])
+        match = Match(**{**{name: values[name] for name in Match.__slots__}, "evidence": evidence})
         texts = (match.topic, match.id, match.text)
         places = (match.turn, match.start, match.end)
         has_types = all(type(text) is str for text in texts)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from hybrid_search.topics.match import Match
 from hybrid_search.topics.mention_calibration import MentionMaps
 from hybrid_search.topics.mention_choice import choose_mentions
 from hybrid_search.topics.missed_mentions import count_log_odds
-from hybrid_search.topics.topic_matrix import TopicMatrix
+from hybrid_search.topics.topic_matrix import DOUBTFUL, TopicMatrix
 from hybrid_search.topics.types import (
     CallTables,
     Candidates,
@@ -55,6 +56,7 @@ class MatchBuilder:
         groups: How calls are counted; None if they are not.
         passages: The number of passages that were looked at so far.
         speakers: The number of mentions of each speaker, before conditions are checked.
+        denied: The names of the topics that a rule has under ``not``.
     """
 
     backend: Backend
@@ -67,6 +69,7 @@ class MatchBuilder:
     groups: CallGroups | None = None
     passages: int = 0
     speakers: Counter[str | None] = field(default_factory=Counter)
+    denied: Set[str] = frozenset()
     _generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     _waiting: Candidates = field(default_factory=Candidates.empty)
     _kept: dict[int, ScannedPassage] = field(default_factory=dict)
@@ -116,17 +119,19 @@ class MatchBuilder:
         mentions, unlikely = choose_mentions(done, self.matrix)
         probabilities = self.matrix.probabilities(unlikely.topics, unlikely.scores)
         sample = self._sample_conditional(unlikely, probabilities)
+        doubtful = self._select_doubtful(unlikely, probabilities)
         asked = unlikely.select(self._find_asked(unlikely))
-        built = self._build_matches(Candidates.concatenate([mentions, sample, asked]))
-        sampled = built[len(mentions) : len(mentions) + len(sample)]
+        parts = (mentions, sample, doubtful, asked)
+        built = self._build_matches(Candidates.concatenate(parts))
+        ends = list(accumulate(map(len, parts), initial=0))
+        matches, sampled, doubted, checked = (built[a:b] for a, b in pairwise(ends))
         counts = self._count_unlikely(unlikely, probabilities, sample, sampled)
-        checked = [*built[: len(mentions)], *built[len(mentions) + len(sample) :]]
         calls = self._count_calls(
-            Candidates.concatenate([mentions, asked]), checked, unlikely, documents
+            Candidates.concatenate([mentions, asked]), [*matches, *checked], unlikely, documents
         )
         self._kept = {number: self._kept[number] for number in set(self._waiting.passages.tolist())}
         return MinedBlock(
-            list(filter(None, built[: len(mentions)])),
+            list(filter(None, matches)),
             documents,
             self.passages,
             self.damaged,
@@ -134,7 +139,15 @@ class MatchBuilder:
             counts,
             self.maps,
             calls,
+            list(filter(None, doubted)),
         )
+
+    def _select_doubtful(
+        self, unlikely: Candidates, probabilities: NDArray[np.float64]
+    ) -> Candidates:
+        """Return the spans that count against a ``not`` of a rule."""
+        are_denied = np.array([topic.name in self.denied for topic in self.matrix.topics])
+        return unlikely.select(are_denied[unlikely.topics] & (probabilities >= DOUBTFUL))
 
     def _find_asked(self, unlikely: Candidates) -> NDArray[np.bool_]:
         """Return which spans are of calls that were asked about: their conditions are checked."""

@@ -22,6 +22,7 @@ from hybrid_search.ingest.executors import LOCAL
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.search.calibration import COSINE, SCORE, LoadCalibration
 from hybrid_search.search.no_hits import describe_empty_index
+from hybrid_search.search.open_document import read_document
 from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.search.span_content import parse_layout, read_turns
 from hybrid_search.text.filters import Condition, compile_where
@@ -31,6 +32,7 @@ from hybrid_search.topics.call_counts import CallGroups
 from hybrid_search.topics.match_builder import MatchBuilder
 from hybrid_search.topics.mention_calibration import choose_maps
 from hybrid_search.topics.missed_mentions import LEAST_PROBABILITY
+from hybrid_search.topics.rule_builder import RuleBuilder
 from hybrid_search.topics.span_scores import find_candidates
 from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.topic_matrix import add_feedback_to_topics, build_matrix
@@ -80,16 +82,26 @@ def mine(
         fused = load_calibration(spec.precision, spec.dimension, SCORE if prior else COSINE)
         matrix = add_feedback_to_topics(matrix, backend, index, conditions, fused, prior, feedback)
     builder = MatchBuilder(
-        backend, index, matrix, conditions, spec.fingerprint, maps, after, groups
+        backend,
+        index,
+        matrix,
+        conditions,
+        spec.fingerprint,
+        maps,
+        after,
+        groups,
+        denied=topics.list_denied(),
     )
+    rules = RuleBuilder(topics.rules, partial(read_document, backend, index))
     blocks = read_blocks(backend.scan_codes(index, after, written_since), shard)
     score = partial(find_candidates, matrix=matrix, prior=prior)
     for block, (candidates, damaged) in score_blocks(blocks, score, engine, workers):
-        yield builder.add(block, candidates, damaged)
-    yield builder.finish()
+        yield rules.add(builder.add(block, candidates, damaged))
+    yield rules.add(builder.finish())
     if not builder.passages and (after, written_since, shard) == (None, None, ALL_DOCUMENTS):
         _log.warning("%s", describe_empty_index(index))
     _warn_of_speakers(topics, builder)
+    _warn_of_times(rules)
     warn_of_damage(builder.damaged, index)
 
 
@@ -106,22 +118,35 @@ def warn_of_damage(passages: int, index: str) -> None:
 
 def _warn_of_speakers(topics: Topics, builder: MatchBuilder) -> None:
     """Warn of topics whose speakers say nothing: their names may be others in the index."""
+    wanted = [(topic.name, topic.speakers) for topic in topics]
+    wanted += [(rule.name, part.speakers) for rule in topics.rules for part in rule.rule.walk()]
     silent = [
-        topic
-        for topic in topics
-        if topic.speakers and not builder.speakers.keys() & set(topic.speakers)
+        (name, speakers)
+        for name, speakers in wanted
+        if speakers and not builder.speakers.keys() & set(speakers)
     ]
-    speakers = _list_speakers(builder) if silent else {}
-    for topic in silent:
-        if speakers and not speakers.keys() & set(topic.speakers):
+    existing = _list_speakers(builder) if silent else {}
+    for name, speakers in silent:
+        if existing and not existing.keys() & set(speakers):
             _log.warning(
                 "topic %r: nothing was found that %s said, who is not among the speakers of the "
                 "first %d passages: %s",
-                topic.name,
-                " or ".join(map(repr, topic.speakers)),
+                name,
+                " or ".join(map(repr, speakers)),
                 PROBED_PASSAGES,
-                list_names(list(speakers), topic.speakers[0]),
+                list_names(list(existing), speakers[0]),
             )
+
+
+def _warn_of_times(rules: RuleBuilder) -> None:
+    """Warn of rules that ask for seconds where turns have no times."""
+    for name, documents in rules.untimed.items():
+        _log.warning(
+            "rule %r asks for seconds: it cannot hold in %d documents with its topics, whose turns "
+            "have no times. Use turns or words instead",
+            name,
+            documents,
+        )
 
 
 def _list_speakers(builder: MatchBuilder) -> dict[str, None]:

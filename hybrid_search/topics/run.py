@@ -68,7 +68,7 @@ class MiningSummary:
     def to_dict(self) -> dict[str, Any]:
         """Return the counts, what is missed and the origin of probabilities, as a JSON object.
 
-        A topic without a match has 0.
+        A topic or rule without a match has 0.
         """
         matches, missed = self.progress.matches, self.estimate_missed()
         shares = self.estimate_shares()
@@ -77,7 +77,7 @@ class MiningSummary:
             "passages": self.progress.passages,
             "damaged": self.progress.damaged,
             "matches": sum(matches.values()),
-            "topics": {topic.name: matches.get(topic.name, 0) for topic in self.topics},
+            "topics": {name: matches.get(name, 0) for name in self.topics.names},
             "resumed": self.resumed,
             "seconds": round(self.seconds, 3),
             "missed": {name: estimate and estimate.to_dict() for name, estimate in missed.items()},
@@ -107,6 +107,9 @@ def format_topics(summary: MiningSummary) -> Iterator[str]:
         estimate = f", and probably {missed} more below the threshold" if missed else ""
         share = f"; {shares[name]}" if shares[name] else ""
         yield f"{name}: {count:,}{estimate}{share}"
+    for rule in summary.topics.rules:
+        count = summary.progress.matches.get(rule.name, 0)
+        yield f"{rule.name}: {count:,} of {summary.progress.documents:,} documents"
 
 
 def make_run_key(topics: Topics, *place: object) -> str:

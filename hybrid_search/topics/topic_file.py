@@ -28,6 +28,8 @@ from hybrid_search import parameters
 from hybrid_search.errors import UsageError, show_value
 from hybrid_search.file_errors import explain_failure
 from hybrid_search.text.filters import check_where
+from hybrid_search.topics.rule import Rule
+from hybrid_search.topics.rule_file import RuleReader
 from hybrid_search.topics.topic import Topic
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -97,7 +99,19 @@ class _Topic(BaseModel):
     notes: StrictStr = ""
 
 
+class _Rule(BaseModel):
+    """The attributes of `Rule`, by the keys of a file; the expression is read by `RuleReader`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[StrictStr, AfterValidator(_check_name)]
+    rule: Any
+    threshold: Share | None = None
+    notes: StrictStr = ""
+
+
 KEYS = tuple(model_field.alias or name for name, model_field in _Topic.model_fields.items())
+RULE_KEYS = tuple(_Rule.model_fields)
 
 EXPECTATIONS = {
     "string_type": "a string (in quotes, if YAML takes it for a number or a boolean)",
@@ -111,8 +125,10 @@ EXPECTATIONS = {
 
 
 def describe_topic() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each key of a topic; one without a default is required."""
+    """Return the JSON Schema of each key of a topic or rule; one without a default is required."""
     properties = _Topic.model_json_schema()["properties"]
+    properties["rule"] = {"anyOf": [{"type": "object"}, {"type": "string"}], "default": {}}
+    properties["phrases"]["default"] = []
     for schema in properties.values():
         schema.pop("title", None)
     single = {"type": "string"}
@@ -120,8 +136,12 @@ def describe_topic() -> dict[str, dict[str, Any]]:
     return dict(properties)
 
 
-def read_topics(path: Path) -> tuple[Topic, ...]:
-    """Return the topics of a file.
+Parsed = tuple[tuple[Topic, ...], tuple[Rule, ...]]
+"""The topics with phrases, and the rules."""
+
+
+def read_topics(path: Path) -> Parsed:
+    """Return the topics and rules of a file.
 
     Raises:
         UsageError: If it cannot be read, or has a mistake.
@@ -147,8 +167,8 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
     return parse_topics(_parse_text(text, path), str(path))
 
 
-def parse_topics(values: object, place: str) -> tuple[Topic, ...]:
-    """Return topics from what a file holds; `place` names it in messages.
+def parse_topics(values: object, place: str) -> Parsed:
+    """Return topics and rules from what a file holds; `place` names it in messages.
 
     Raises:
         UsageError: If there is a mistake.
@@ -161,21 +181,46 @@ def parse_topics(values: object, place: str) -> tuple[Topic, ...]:
     if not values:
         raise UsageError(f"{place} has no topics: give at least one, with name and phrases")
     topics: list[_Topic] = []
+    rules: list[_Rule] = []
     mistakes: list[str] = []
     for number, value in enumerate(values, 1):
         try:
-            topics.append(_Topic.model_validate(_check_mapping(value)))
+            if "rule" in _check_mapping(value):
+                rules.append(_Rule.model_validate(value))
+            else:
+                topics.append(_Topic.model_validate(value))
         except ValidationError as error:
             topic = f"topic {number}{_name_of(value)}"
             mistakes += [f"{topic}: {text}" for text in _describe_errors(error)]
         except UsageError as error:
             mistakes.append(f"topic {number}{error}")
-    mistakes += _find_contradictions(topics)
+    mistakes += _find_contradictions(topics, rules)
+    read_rules, rule_mistakes = _read_rules(values, rules)
+    mistakes += rule_mistakes
     if mistakes:
         shown, left = mistakes[:SHOWN_MISTAKES], len(mistakes) - SHOWN_MISTAKES
         more = [f"and {left} more mistake{'s' * (left > 1)}"] if left > 0 else []
         raise UsageError(f"{place}: {'; '.join([*shown, *more])}")
-    return tuple(Topic(**dict(topic)) for topic in topics)
+    return tuple(Topic(**dict(topic)) for topic in topics), read_rules
+
+
+def _read_rules(
+    values: Sequence[Any], rules: Sequence[_Rule]
+) -> tuple[tuple[Rule, ...], list[str]]:
+    """Return the rules of a file with their expressions, and the mistakes in these."""
+    named = [
+        value for value in values if isinstance(value, dict) and isinstance(value.get("name"), str)
+    ]
+    topics = [value["name"] for value in named if "rule" not in value]
+    expressions = {value["name"]: value["rule"] for value in named if "rule" in value}
+    reader = RuleReader(topics, expressions)
+    read, mistakes = list[Rule](), list[str]()
+    for rule in rules:
+        try:
+            read.append(Rule(**{**dict(rule), "rule": reader.read(rule.name)}))
+        except UsageError as mistake:
+            mistakes.append(f"topic {show_value(rule.name)}: {mistake}")
+    return tuple(read), mistakes
 
 
 def _parse_text(text: str, path: Path) -> object:
@@ -269,15 +314,22 @@ def _describe_errors(error: ValidationError) -> Iterator[str]:
     # a key that is misspelled explains the one that is missing
     for details in sorted(error.errors(), key=lambda item: item["type"] != "extra_forbidden"):
         steps = (f"[{step}]" if isinstance(step, int) else step for step in details["loc"])
-        yield _describe_mistake("".join(steps), details["type"], details["input"], details["msg"])
+        place, keys = "".join(steps), RULE_KEYS if error.title == _Rule.__name__ else KEYS
+        yield _describe_mistake(place, details["type"], details["input"], details["msg"], keys)
 
 
-def _describe_mistake(place: str, kind: str, value: object, message: str) -> str:
+def _describe_mistake(
+    place: str, kind: str, value: object, message: str, keys: Sequence[str]
+) -> str:
     if kind == "missing":
-        return f"it has no {place}: every topic has name and phrases"
+        return f"it has no {place}: every topic has name, and phrases or rule"
     if kind == "extra_forbidden":
-        close = get_close_matches(place, KEYS, n=1)
-        remedy = f"did you mean {close[0]!r}?" if close else f"the keys are {', '.join(KEYS)}"
+        if place == "phrases":
+            return "phrases and rule are both given: give one of them"
+        if place in KEYS:
+            return f"{place} is {show_value(value)}, beside rule: it belongs to the rule's topics"
+        close = get_close_matches(place, (*keys, "rule"), n=1)
+        remedy = f"did you mean {close[0]!r}?" if close else f"the keys are {', '.join(keys)}"
         return f"unknown key {show_value(place)}: {remedy}"
     if kind == "value_error":  # one of ours
         return f"{place}: {message.removeprefix('Value error, ')}"
@@ -285,9 +337,10 @@ def _describe_mistake(place: str, kind: str, value: object, message: str) -> str
     return f"{place} is {show_value(value)}: it must be {expected}"
 
 
-def _find_contradictions(topics: Sequence[_Topic]) -> Iterator[str]:
+def _find_contradictions(topics: Sequence[_Topic], rules: Sequence[_Rule]) -> Iterator[str]:
     """Yield what is wrong with topics whose keys are right."""
-    for name, count in Counter(topic.name for topic in topics).items():
+    names = [*(topic.name for topic in topics), *(rule.name for rule in rules)]
+    for name, count in Counter(names).items():
         if count > 1:
             yield f"{count} topics have the name {show_value(name)}: give each its own"
     for topic in topics:

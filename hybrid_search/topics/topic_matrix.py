@@ -28,6 +28,12 @@ from hybrid_search.topics.types import Integers
 DEFAULT_THRESHOLD = 0.5
 """The least probability of a mention, unless its topic says otherwise."""
 
+DOUBTFUL = 0.1
+"""The probability from which a span below its threshold counts against a ``not``.
+
+Less probable ones would change the probability of a match by less than a tenth.
+"""
+
 FindMap = Callable[[Topic], MentionMap]
 """Returns the map from scores to probabilities that holds for a topic."""
 
@@ -73,8 +79,8 @@ def build_matrix(
 ) -> TopicMatrix:
     """Return the phrases, encoded in the dimension of the index, with the limits of each topic.
 
-    Spans of at least `scanned_probability` are considered besides mentions. UsageError is raised if
-    a phrase has no word.
+    Spans of at least `scanned_probability` are considered besides mentions, and doubtful ones of
+    topics under a ``not``. UsageError is raised if a phrase has no word.
     """
     rows = [
         (number, phrase, is_meant)
@@ -86,7 +92,10 @@ def build_matrix(
     maps = [find_map(topic) for topic in topics]
     calibrations = [used_map.calibration for used_map in maps]
     least = [least_probability(*pair) for pair in zip(topics, maps, strict=True)]
-    scanned = [min(probability, scanned_probability) for probability in least]
+    denied = topics.list_denied()
+    floors = [DOUBTFUL if topic.name in denied else 1.0 for topic in topics]
+    pairs = zip(least, floors, strict=True)
+    scanned = [min(*pair, scanned_probability) for pair in pairs]
     vectors = np.stack(query_vectors(encoder, phrases))
     return TopicMatrix(
         list(topics),

@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from hybrid_search.errors import UsageError
+from hybrid_search.topics.rule import Rule
 from hybrid_search.topics.topic import Topic
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Some topics with different names, in their order; iterates over them.
+    """Some topics with different names, in their order, and rules over them; iterates over topics.
 
     Attributes:
-        topics: The topics.
+        topics: The topics with phrases.
         tuning_file: Where their tuned probabilities lie, if they have any; None if they were not
             read from a file.
+        rules: The rules.
 
     >>> topics = hybrid_search.Topics.load([{"name": "refund", "phrases": ["refund request"]}])
     >>> [topic.name for topic in topics]
@@ -27,6 +29,12 @@ class Topics:
 
     topics: tuple[Topic, ...]
     tuning_file: Path | None = None
+    rules: tuple[Rule, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all topics, and then of all rules."""
+        return [*(topic.name for topic in self.topics), *(rule.name for rule in self.rules)]
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(self.topics)
@@ -34,8 +42,12 @@ class Topics:
     def __len__(self) -> int:
         return len(self.topics)
 
+    def list_denied(self) -> set[str]:
+        """Return the names of the topics that a rule has under ``not``."""
+        return {name for rule in self.rules for name in rule.rule.list_denied()}
+
     def select(self, names: Sequence[str]) -> Self:
-        """Return the topics of these names.
+        """Return the topics of these names, without rules.
 
         Raises:
             UsageError: If there is no such topic.
@@ -57,7 +69,8 @@ class Topics:
             source: A file whose name ends in ``.yaml``, ``.yml``, ``.json`` or ``.jsonl``, or the
                 topics themselves; `Topics` are returned as they are. A topic has ``name`` and
                 ``phrases``, and may have ``not``, ``speaker``, ``where``, ``threshold`` or
-                ``precision``, and ``notes``.
+                ``precision``, and ``notes``. A rule has ``name`` and ``rule``, and may have
+                ``threshold`` and ``notes``.
 
         If the file cannot be read, or a topic is not valid, UsageError names the first mistake, and
         how many more there are.
@@ -68,8 +81,10 @@ class Topics:
 
         if isinstance(source, str | Path):
             path = Path(source)
-            return cls(topic_file.read_topics(path), path.with_suffix(".tuned.json"))
-        return cls(topic_file.parse_topics(list(source), "topics"))
+            topics, rules = topic_file.read_topics(path)
+            return cls(topics, path.with_suffix(".tuned.json"), rules)
+        topics, rules = topic_file.parse_topics(list(source), "topics")
+        return cls(topics, rules=rules)
 
 
 TopicSource: TypeAlias = "Topics | str | Path | Iterable[Mapping[str, Any]]"

@@ -129,6 +129,7 @@ class MinedBlock:
             counts them.
         maps: The maps that gave the probabilities.
         calls: The calls of these documents by stratum, if the run counts what is below thresholds.
+        doubtful: Spans below the thresholds of topics that a rule has under ``not``.
     """
 
     matches: Sequence[Match]
@@ -139,3 +140,4 @@ class MinedBlock:
     unlikely: Mapping[str, UnlikelySpans] = field(default_factory=dict)
     maps: MentionMaps | None = None
     calls: CallTables = field(default_factory=dict)
+    doubtful: Sequence[Match] = ()

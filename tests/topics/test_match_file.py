@@ -21,6 +21,7 @@ from hybrid_search import Match, Matches, Topics
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.topics import run
+from hybrid_search.topics.match import Evidence
 from hybrid_search.topics.match_file import MatchFile, to_jsonl
 from hybrid_search.topics.types import MinedBlock
 from tests.helpers.cli import invoke_cli
@@ -49,6 +50,7 @@ def make_match(number: int) -> Match:
         end_ms=7,
         metadata={"sector": "shop", "tags": ["a", number]},
         model="m",
+        evidence=(Evidence("hold", 1, None, 2, 9, "é", 0.5, None, 7, "£5"),) * (number % 2),
     )
 
 
@@ -58,6 +60,10 @@ def make_block(number: int) -> MinedBlock:
 
 
 BLOCKS = [make_block(number) for number in range(6)]
+
+
+NESTED = ("metadata", "evidence")
+"""The columns that are JSON in a table."""
 
 
 class KilledError(Exception):
@@ -89,7 +95,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
             rows = list(csv.DictReader(file))
     else:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [{**row, "metadata": json.loads(row["metadata"])} for row in rows]
+    return [{**row, **{name: json.loads(row[name]) for name in NESTED}} for row in rows]
 
 
 @pytest.mark.parametrize("name", ["jsonl", "csv", "parquet"])
@@ -113,7 +119,7 @@ def test_after_a_kill_at_any_block_the_same_command_completes_the_file(
             {key: "" if value is None else value for key, value in row.items()} for row in expected
         ]
         expected = [
-            {key: value if key == "metadata" else str(value) for key, value in row.items()}
+            {key: value if key in NESTED else str(value) for key, value in row.items()}
             for row in texts
         ]
     assert rows == expected
@@ -215,9 +221,8 @@ def test_matches_are_a_table_for_data_frames(tmp_path: Path) -> None:
     assert len(matches) == 18
     rows = matches.to_arrow().to_pylist()
     expected = [match.to_dict() for match in matches]
-    assert [json.loads(row.pop("metadata")) for row in rows] == [
-        row.pop("metadata") for row in expected
-    ]
+    for name in NESTED:
+        assert [json.loads(row.pop(name)) for row in rows] == [row.pop(name) for row in expected]
     assert rows == expected
     assert Matches(()).to_arrow().schema == matches.to_arrow().schema
 

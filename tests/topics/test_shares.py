@@ -180,9 +180,8 @@ def test_a_week_without_calls_is_no_change() -> None:
 
 
 def make_match(number: int, probability: float) -> Match:
-    return Match(
-        "refund", "x", f"call-{number}", 0, None, 3, 9, "abcdef", 0.5, probability, None, None, {}, "m"
-    )  # fmt: skip
+    name, words, times = f"call-{number}", (3, 9, "abcdef"), (None, None)
+    return Match("refund", "x", name, 0, None, *words, 0.5, probability, *times, {}, "m")
 
 
 def test_calls_of_a_stratum_are_drawn_whatever_their_probability() -> None:

@@ -74,7 +74,7 @@ BAD_FILES = {
     "[]": "has no topics: give at least one",
     "- [": "is not YAML: expected the node content, but found '<stream end>' in line 1, column 4",
     "- 3": "topic 1 is 3: it must be a mapping with name and phrases",
-    "- {phrases: [a]}": "topic 1: it has no name: every topic has name and phrases",
+    "- {phrases: [a]}": "topic 1: it has no name: every topic has name, and phrases or rule",
     "- {name: a}": "topic 1 ('a'): it has no phrases",
     "- {name: 3, phrases: [a]}": "topic 1: name is 3: it must be a string (in quotes",
     "- {name: ' ', phrases: [a]}": "topic 1: name: the name is blank",
@@ -129,7 +129,7 @@ def test_a_file_with_several_mistakes_names_the_first_five_of_them() -> None:
     with pytest.raises(UsageError) as caught:
         Topics.load([{"name": name} for name in "abcdefg"])
     mistakes = "; ".join(
-        f"topic {number} ({name!r}): it has no phrases: every topic has name and phrases"
+        f"topic {number} ({name!r}): it has no phrases: every topic has name, and phrases or rule"
         for number, name in enumerate("abcde", 1)
     )
     assert str(caught.value).endswith(f": {mistakes}; and 2 more mistakes")

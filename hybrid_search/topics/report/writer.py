@@ -37,7 +37,7 @@ def write_report(
 
     counts = count_matches(
         read_matches(matches_file),
-        [topic.name for topic in summary.topics],
+        summary.topics.names,
         summary.progress.documents,
         groups.date_field,
         groups.by,
