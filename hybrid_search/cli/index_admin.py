@@ -187,10 +187,8 @@ def redact(
     waited for until its segments are merged. Standard output gets the receipt: a JSON object for
     each document, without the words.
     """
-    from hybrid_search.cli.progress import progress
-
-    with connect(**place) as client, progress(None) as report:
-        receipts = client.redact(spans, index=index, report=report)
+    with connect(**place) as client:
+        receipts = client.redact(spans, index=index)
     for receipt in receipts:
         options.print_json(receipt.to_dict())
     count = sum(sum(receipt.spans.values()) for receipt in receipts)

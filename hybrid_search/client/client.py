@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from hybrid_search.ingest.summary import Summary
     from hybrid_search.ingest.types import SourceLine
     from hybrid_search.maintenance.plan import Plan
-    from hybrid_search.maintenance.redact import Receipt
+    from hybrid_search.maintenance.redact import Receipt, SpanSource
     from hybrid_search.maintenance.verify.redacted import WordsCheck
     from hybrid_search.maintenance.verify.report import Verification
     from hybrid_search.topics.call_counts import CallGroups
@@ -900,17 +900,10 @@ class Client:
         """
         from hybrid_search.maintenance import verify
 
-        spec, _ = self.backend.read_head(index)
-        encoder = self._encoders.for_spec(spec).truncated_to(spec)
+        encoder = self._find_encoder(index)
         return verify.verify(self.backend, encoder, index, sample, full=full, repair=repair)
 
-    def redact(
-        self,
-        spans: str | Path | Iterable[Mapping[str, Any]],
-        *,
-        index: str = DEFAULT_INDEX,
-        report: Report = ignore_report,
-    ) -> list[Receipt]:
+    def redact(self, spans: SpanSource, *, index: str = DEFAULT_INDEX) -> list[Receipt]:
         """Mask spans of documents, and remove everything that was stored of them before.
 
         Each character of a span becomes ``█``, so that all offsets stay true. The documents are
@@ -922,7 +915,6 @@ class Client:
             spans: The spans, each with the ``id`` of its document, ``start`` and ``end`` in its
                 text, and ``type``; or a file with one as JSON a line.
             index: The index.
-            report: Called with the summary so far.
 
         Returns:
             A receipt of each document, without the words.
@@ -937,12 +929,9 @@ class Client:
         ...     receipts[0].spans, client.open_document("a").text
         ({'name': 1}, 'It is Ms █████, I want my money back.')
         """
-        from hybrid_search.maintenance import redact
+        from hybrid_search.maintenance.redact import redact
 
-        spec, _ = self.backend.read_head(index)
-        encoder = self._encoders.for_spec(spec).truncated_to(spec)
-        given = redact.read_spans(Path(spans)) if isinstance(spans, str | Path) else spans
-        return redact.redact(self.backend, encoder, index, given, report)
+        return redact(self.backend, self._find_encoder(index), index, spans)
 
     def search_words(self, words: Iterable[str], *, index: str = DEFAULT_INDEX) -> WordsCheck:
         """Search everything that is stored for words that must be gone.
@@ -1000,12 +989,8 @@ class Client:
         policy = policy or (spec.policy if spec else DEFAULT_POLICY)
         window_policy.parse(policy)
         encoder = self._encoders.for_spec(spec).truncated_to(spec)
-        return plan.plan(
-            plan.take_sample(encoder, lines),
-            policy,
-            encoder.info.dimension,
-            documents or (info.documents if info else None),
-        )
+        count = documents or (info.documents if info else None)
+        return plan.plan(plan.take_sample(encoder, lines), policy, encoder.info.dimension, count)
 
     def _find_tuned_map(self, fingerprint: str, phrases: Sequence[str]) -> Calibration | None:
         if self._settings.tuning is None:
@@ -1022,6 +1007,11 @@ class Client:
         if not self._encoders.may_choose:
             return self._encoders
         return self._encoders.for_spec(self.backend.read_head(index)[0])
+
+    def _find_encoder(self, index: str) -> Encoder:
+        """Return the encoder that an index is written with."""
+        spec, _ = self.backend.read_head(index)
+        return self._encoders.for_spec(spec).truncated_to(spec)
 
     def _spec(self, index: str) -> IndexSpec | None:
         """Return the spec of an index, None if there is no such index."""

@@ -17,7 +17,7 @@ from hybrid_search.backends.types import DamagedRowError, ListedPassage
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import DocumentMissingError, IndexStoreError, InputError, UsageError
 from hybrid_search.ingest import document_parser
-from hybrid_search.ingest.options import IngestOptions, Report
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.redactions import KEY, Redaction, parse_redactions
 from hybrid_search.ingest.types import SourceLine
@@ -30,6 +30,9 @@ from hybrid_search.maintenance.verify.repair import restore_document
 from hybrid_search.text.types import Document
 
 SOURCE = "redact"
+
+SpanSource = str | Path | Iterable[Mapping[str, Any]]
+"""Spans of documents, or a file of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,7 @@ def redact(
     backend: Backend,
     encoder: Encoder,
     index: str,
-    spans: Iterable[Mapping[str, Any]],
-    report: Report,
+    spans: SpanSource,
 ) -> list[Receipt]:
     """Mask spans of documents, index these again, and purge the index.
 
@@ -74,8 +76,8 @@ def redact(
         backend: Where the index is.
         encoder: The model that wrote it.
         index: Name of the index.
-        spans: Each with the ``id`` of its document, ``start``, ``end`` and ``type``.
-        report: Called with the summary so far.
+        spans: Each with the ``id`` of its document, ``start``, ``end`` and ``type``; or a
+            file with one as JSON a line.
 
     Returns:
         A receipt of each document.
@@ -83,15 +85,14 @@ def redact(
     Raises:
         IndexStoreError: If a document is not accepted, or the index cannot be purged.
     """
-    redactions = _group_by_document(spans)
+    given = read_spans(Path(spans)) if isinstance(spans, str | Path) else spans
+    redactions = _group_by_document(given)
     receipts = [
         _check_document(backend, index, document_id, own) for document_id, own in redactions.items()
     ]
     spec, _ = backend.read_head(index)
     with tempfile.TemporaryDirectory() as folder:
-        options = IngestOptions(
-            index, Path(folder) / "rejected.jsonl", spec.policy, spec.codes, report
-        )
+        options = IngestOptions(index, Path(folder) / "rejected.jsonl", spec.policy, spec.codes)
         summary = ingest(_iterate_lines(backend, index, redactions), backend, encoder, options)
     if summary.failed:
         raise IndexStoreError(
@@ -144,13 +145,11 @@ def _check_document(
     """Return the receipt of a document that can be masked so."""
     line = _build_line(read_stored(backend, index, document_id), redactions)
     document, _ = _explain(document_id, document_parser.parse, line)
-    return Receipt(
-        document_id,
-        dict(Counter(item.type for item in redactions)),
-        sum(item.end - item.start for item in redactions),
-        hashlib.sha256(document.text.encode()).hexdigest(),
-        datetime.now(UTC).isoformat(timespec="seconds"),
-    )
+    types = Counter(item.type for item in redactions)
+    characters = sum(item.end - item.start for item in redactions)
+    digest = hashlib.sha256(document.text.encode()).hexdigest()
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Receipt(document_id, dict(types), characters, digest, now)
 
 
 def _explain(document_id: str, function: Any, argument: Any) -> Any:
