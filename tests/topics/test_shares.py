@@ -181,7 +181,8 @@ def test_a_week_without_calls_is_no_change() -> None:
 
 def make_match(number: int, probability: float) -> Match:
     return Match(
-        "refund", "x", f"call-{number}", 0, None, 3, 9, "abcdef", 0.5, probability, None, None, {}, "m"
+        "refund", "x", f"call-{number}", 0, None, 3, 9, "abcdef", 0.5, probability, None, None, {},
+        "m",
     )  # fmt: skip
 
 
