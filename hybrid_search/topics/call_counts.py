@@ -163,26 +163,37 @@ class CallCounter:
 
     def _count_groups(self, rows: Sequence[ScannedPassage], strata: Integers) -> CallTables:
         """Return the table of documents, by the stratum of each topic and document."""
-        answers = [self._groups.answers.get(row.document_id, {}) for row in rows]
-        kinds = [
-            np.array([[known(own.get(topic.name)) for own in answers] for topic in self._topics])
-            for known in (lambda _: True, lambda answer: answer is not None, bool)
-        ]
+        if not rows:
+            return {}
         cells = strata + STRATA * np.arange(len(self._topics))[:, None]
+        kinds = (np.ones(cells.shape, dtype=np.bool_), *self._find_answers(rows))
+        tables: defaultdict[str, dict[str, Integers]] = defaultdict(dict)
+        size = len(self._topics) * STRATA
+        for (name, value), columns in self._list_members(rows).items():
+            own = cells[:, columns]
+            counted = [np.bincount(own[kind[:, columns]], minlength=size) for kind in kinds]
+            tables[name][value] = np.stack(counted).reshape(len(kinds), -1, STRATA)
+        return dict(tables)
+
+    def _find_answers(
+        self, rows: Sequence[ScannedPassage]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which calls have an answer, and which have the topic, ``[topics, documents]``."""
+        is_judged = np.zeros((len(self._topics), len(rows)), dtype=np.bool_)
+        has_topic = is_judged.copy()
+        for column, row in enumerate(rows):
+            answers = self._groups.answers.get(row.document_id, {})
+            for number, topic in enumerate(self._topics if answers else ()):
+                is_judged[number, column] = topic.name in answers
+                has_topic[number, column] = answers.get(topic.name, False)
+        return is_judged, has_topic
+
+    def _list_members(self, rows: Sequence[ScannedPassage]) -> dict[tuple[str, str], list[int]]:
+        """Return the places of the documents of each field and value."""
         members: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         members[ALL, ALL] = list(range(len(rows)))
         if self._groups.by or self._groups.date_field:
             for column, metadata in enumerate(self._read_metadata(rows)):
                 for group in self._groups.list_groups(metadata):
                     members[group].append(column)
-        tables: defaultdict[str, dict[str, Integers]] = defaultdict(dict)
-        size = len(self._topics) * STRATA
-        for (name, value), columns in members.items():
-            counted = [
-                np.bincount(cells[:, columns][kind[:, columns].astype(bool)], minlength=size)
-                for kind in kinds
-                if len(rows)
-            ]
-            if counted:
-                tables[name][value] = np.stack(counted).reshape(3, -1, STRATA)
-        return tables
+        return members

@@ -133,7 +133,7 @@ def test_the_most_frequent_topics_are_lines_of_one_plot() -> None:
 def test_a_single_week_is_no_line() -> None:
     matches = [make_match(1, name, 0) for name in "ab"]
     page = build_page(
-        count_matches(matches, ["a", "b"], 9, "date"), {}, "Index calls.", "calls", {}
+        count_matches(matches, ["a", "b"], 9, "date"), {}, "Index calls.", "calls", {}, {}
     )
     assert "Week by week" not in page
 
@@ -199,8 +199,7 @@ def test_the_share_of_a_value_is_of_the_documents_with_that_value() -> None:
 
 
 def test_only_a_sure_change_of_the_latest_week_is_listed() -> None:
-    matches = [make_match(number, topic, day) for number, topic in enumerate(["refund", "hold"])
-               for day in (0, 7)]  # fmt: skip
+    matches = [make_match(day, topic, day) for topic in ("refund", "hold") for day in (0, 7)]
     share = Share(0.3, 0.2, 0.4, 50, 0)
     shares = {
         name: TopicShare(
@@ -348,13 +347,13 @@ def test_the_numbers_of_the_page_are_those_of_the_run(sample_url: str, tmp_path:
     count = result.json["topics"]["refund"]
     assert f"<p>{count} mentions of 2 topics in 88 documents. Weeks are counted by date" in page
     calls = {json.loads(line)["id"] for line in Path("matches.jsonl").read_text().splitlines()}
-    assert f"<p>{count} mentions in {len(calls)} documents.</p>" in page
+    assert f"<p>{count} mentions in {len(calls)} documents. It is in " in page
     share = result.json["shares"]["refund"]
     assert f"{share['share']:.1%} ({share['low']:.1%} to {share['high']:.1%})" in page
     assert share["calls"] == 88
     assert sum(row["calls"] for row in share["by"]["sector"].values()) == 88
     assert sum(row["calls"] for row in share["by"]["week of date"].values()) == 88
-    assert "<p>0 mentions in 0 documents.</p>" in page
+    assert "<p>0 mentions in 0 documents. It is in " in page
     assert "<h3>By sector</h3>" in page
     assert "<h3>By speaker</h3>" in page
 
