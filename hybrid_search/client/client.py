@@ -488,8 +488,7 @@ class Client:
         """
         from hybrid_search.topics.topic_distances import measure_distances
 
-        valid_topics = Topics.load(topics)
-        return measure_distances(self.encoder, valid_topics)
+        return measure_distances(self.encoder, Topics.load(topics))
 
     def explain_rules(
         self, topics: TopicSource, *, index: str | None = None

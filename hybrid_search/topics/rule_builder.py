@@ -94,8 +94,11 @@ def _asks_document(rule: Rule) -> bool:
 
 
 def _asks_seconds(expression: Expression) -> bool:
-    lengths = (item.within or (item.region and item.region.length) for item in expression.walk())
-    return any(length and length.unit == "s" for length in lengths)
+    items = list(expression.walk())
+    lengths = [item.within for item in items] + [
+        item.region and item.region.length for item in items
+    ]
+    return any(length is not None and length.unit == "s" for length in lengths)
 
 
 def measure_call(view: DocumentView) -> CallSize:
@@ -122,15 +125,14 @@ def place_mentions(matches: Sequence[Match], view: DocumentView | None) -> list[
         return mentions
     word_starts: list[int] = words(view.text)[:, 0].tolist()
     texts = {turn.turn: (turn.start, view.text[turn.start : turn.end]) for turn in view.turns}
-    return [
-        replace(
-            mention,
-            first_word=bisect_right(word_starts, mention.match.start) - 1,
-            last_word=bisect_right(word_starts, mention.match.end - 1) - 1,
-            amounts=_list_amounts(mention.match, *texts.get(mention.match.turn, (0, ""))),
-        )
-        for mention in mentions
-    ]
+    placed = []
+    for mention in mentions:
+        match = mention.match
+        first_word = bisect_right(word_starts, match.start) - 1
+        last_word = bisect_right(word_starts, match.end - 1) - 1
+        amounts = _list_amounts(match, *texts.get(match.turn, (0, "")))
+        placed.append(replace(mention, first_word=first_word, last_word=last_word, amounts=amounts))
+    return placed
 
 
 def _run_forward(places: Iterable[tuple[int, int | None]]) -> dict[int, int]:

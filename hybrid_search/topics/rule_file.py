@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -166,13 +166,17 @@ def _add_conditions(expression: Expression, value: Mapping[str, Any]) -> Express
             f"amount is {show_value(value['amount'])}, but no topic is beside it: write "
             f"{{topic: NAME, amount: {value['amount']!r}}}"
         )
-    return replace(
-        expression,
-        within=_read_within(value["within"]) if "within" in value else None,
-        speakers=_read_speakers(value["by"]) if "by" in value else (),
-        region=_read_region(value["in"]) if "in" in value else None,
-        amount=_read_amount(value["amount"]) if "amount" in value else None,
-    )
+    read_by_key: dict[str, Callable[[object], Any]] = {
+        "within": _read_within,
+        "by": _read_speakers,
+        "in": _read_region,
+        "amount": _read_amount,
+    }
+    names = {"by": "speakers", "in": "region"}
+    read = {
+        names.get(key, key): read_by_key[key](value[key]) for key in read_by_key if key in value
+    }
+    return replace(expression, **read)
 
 
 def _read_length(text: str) -> Length | None:

@@ -229,7 +229,7 @@ def test_a_match_says_where_it_is_and_how_sure_it_is(store: Backend) -> None:
         assert match.probability >= 0.3
     assert list(matches[0].to_dict()) == [
         *("topic", "phrase", "id", "turn", "speaker", "start", "end", "text", "cosine"),
-        *("probability", "start_ms", "end_ms", "metadata", "model", "times"),
+        *("probability", "start_ms", "end_ms", "metadata", "model", "times", "evidence"),
     ]
 
 
