@@ -226,7 +226,7 @@ class EmbeddedWriter(Writer):
             if own is None:
                 raise DamagedRowError(self._index_folder.stem, None)
             language = find_language(json.loads(own.metadata), own.text)
-            terms = stem_text(own.text, None, language)
+            terms = stem_text(own.text, language)
             self._writer.add_document(record.to_document(own, terms))
 
     def __enter__(self) -> Self:
