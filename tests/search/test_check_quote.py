@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from hybrid_search import connect
+from hybrid_search.backends.types import Fault, Key, PassageContent
 from hybrid_search.client import Client
 from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.search.quote import QuoteCheck
@@ -183,6 +185,25 @@ def test_a_deleted_document_is_not_quoted(filled_client: Client) -> None:
 def test_what_is_no_quotation_is_one_error(quotation: Any, message: str) -> None:
     with connect("memory:") as client, pytest.raises(UsageError, match=message):
         client.check_quote(quotation)
+
+
+def test_a_document_that_cannot_be_read_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    with connect("memory:") as client:
+        client.ingest(DOCUMENTS)
+        fetch = client.backend.fetch_contents
+
+        def damage(index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
+            fault = Fault("text", "it was changed")
+            return {
+                key: replace(content, fault=fault) if key[0] == "shop" else content
+                for key, content in fetch(index, keys).items()
+            }
+
+        monkeypatch.setattr(client.backend, "fetch_contents", damage)
+        check = client.check_quote("like my money")
+        assert list_texts(check) == [("ticket", "like my money")]
+        assert not check.complete
+        assert "delete --index calls -- shop" in check.warnings[0]
 
 
 def test_a_missing_index_is_an_error(client: Client) -> None:
