@@ -3,7 +3,8 @@
 The intents of calls_sgd are topics with three phrases each, as in `mining`; the share is that of
 the calls in which the customer states the intent, and the labels answer as people would. A draw
 takes one of the intents of the part ``dev``, and asks as ``judge --shares`` does, about calls drawn
-at random within each stratum. Beside it calls drawn at random are counted, with the interval of
+at random within each stratum; but what is known is fitted only before each number of answers that
+is measured, and not after each answer. Beside it calls drawn at random are counted, with the interval of
 Wilson (1927). The constants of `hybrid_search.topics.shares` are fitted on the part ``train``.
 
     python -m benchmarks.quality.shares --url embedded:FOLDER --index calls
@@ -49,9 +50,6 @@ DRAWS = 1000
 PROCESSES, CHUNK = 4, 10
 COUNTED = 200
 """Calls that are counted plainly."""
-
-REPLANNED = 0.25
-"""Answers between two fits, as a share of those so far; `judge` fits after each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,23 +104,18 @@ def read_intents(url: str, index: str, data: Path) -> tuple[dict[str, Intent], M
 def judge_intent(
     intent: Intent, used_map: MentionMap, generator: np.random.Generator
 ) -> Iterator[tuple[StratumModel, CallCounts]]:
-    """Yield what is known after each of `ANSWERS`, asked as `judge` asks."""
+    """Yield what is known after each of `ANSWERS`; those in between are planned together."""
     calls = np.bincount(intent.strata, minlength=STRATA)
     order = generator.permutation(len(intent.strata))
     waiting = [order[intent.strata[order] == number].tolist() for number in range(STRATA)]
     judged, yes = np.zeros_like(calls), np.zeros_like(calls)
-    prior, asked = StratumModel.from_map(used_map), 0
-    while True:
+    prior = StratumModel.from_map(used_map)
+    for answers in np.diff(ANSWERS, append=ANSWERS[-1]):
         counts = CallCounts(calls, judged.copy(), yes.copy())
         model = prior.add_answers(counts)
-        if asked in ANSWERS:
-            yield model, counts
-        further = [number for number in ANSWERS if number > asked]
-        if not further:
-            return
+        yield model, counts
         plan = AnswerPlan(model, counts)
-        for _ in range(min(max(1, int(asked * REPLANNED)), further[0] - asked)):
-            asked += 1
+        for _ in range(answers):
             strata = plan.rank_strata()
             if len(strata):  # else all calls with a span are known
                 plan.add(int(strata[0]), 1)
