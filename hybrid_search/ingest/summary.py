@@ -44,6 +44,8 @@ class Summary:
     """Documents that were unchanged."""
     excluded: int = 0
     """Documents excluded by ``--where``."""
+    deleted: int = 0
+    """Documents removed, since they are gone from the index that is followed."""
     duplicates: int = 0
     """Documents that replaced a document of the same run."""
     replaced: int = 0

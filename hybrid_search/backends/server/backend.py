@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
@@ -14,8 +14,16 @@ from hybrid_search.backends.base import Backend, T, Writer
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, answers, passage_codec, request_bodies, scan
+from hybrid_search.backends.server.attached_search import AttachedSearch
+from hybrid_search.backends.server.attached_writer import AttachedWriter
+from hybrid_search.backends.server.attachment import Attachment
 from hybrid_search.backends.server.head_cache import HeadCache
-from hybrid_search.backends.server.leg_search import LegSearch, read_scores
+from hybrid_search.backends.server.leg_search import (
+    LegSearch,
+    cut_window,
+    read_scores,
+    score_spans,
+)
 from hybrid_search.backends.server.next_version import NextVersion
 from hybrid_search.backends.server.reach import BATCH_PASSAGES, is_wide
 from hybrid_search.backends.server.request_bodies import split_batches
@@ -36,10 +44,9 @@ from hybrid_search.backends.types import (
     StoredPassage,
     check_spec,
 )
-from hybrid_search.backends.window import choose_window
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import AccessError, IndexMissingError, UsageError
-from hybrid_search.text.best_passages import BestPassages, best_passages, best_stored_passages
+from hybrid_search.text.best_passages import BestPassages
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.word_codes import UNREADABLE
 
@@ -60,6 +67,7 @@ class ServerBackend(Backend):
         self._searcher = Searcher(server)
         self._heads = HeadCache(server)
         self._leg_search = LegSearch(server, self._searcher, self._heads)
+        self._attached = AttachedSearch(server, self._searcher, self._heads, self._leg_search)
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
         """Return a writer of `index`, which its first document creates if it does not exist."""
@@ -67,6 +75,7 @@ class ServerBackend(Backend):
             server_index = aliases.find_index(self.server, index)
         except IndexMissingError:
             return NewIndexWriter(self.server, index, spec, self.options, self._patience)
+        server_index.check_own("write to")
         check_spec(index, server_index.spec, spec)
         return ServerWriter(self.server, server_index, self.options, patience=self._patience)
 
@@ -90,7 +99,21 @@ class ServerBackend(Backend):
         self, index: str, spec: IndexSpec, options: Mapping[str, str]
     ) -> NextVersion:
         """Return a new index beside `index`, to be filled and published in its place."""
+        aliases.find_index(self.server, index).check_own("reindex")
         return NextVersion(self.server, index, spec, options)
+
+    def attach(self, attachment: Attachment, spec: IndexSpec) -> AttachedWriter:
+        """Return a writer of the sidecar of an index of another program; create it if missing.
+
+        ModelError is raised if it was written with another model or policy, UsageError if it was
+        made for other texts, or the index has no such text.
+        """
+        index = aliases.open_sidecar(self.server, attachment, spec, self.options)
+        return AttachedWriter(self.server, index, self.options, self._patience)
+
+    def find_attachment(self, index: str) -> Attachment | None:
+        """Return how `index`, of another program, is read and asked; None if it is ours."""
+        return aliases.find_index(self.server, index).attachment
 
     def read_head(self, index: str) -> Head:
         """Return the spec of `index` and its metadata fields, read from the server."""
@@ -102,9 +125,10 @@ class ServerBackend(Backend):
 
     def describe_index(self, index: str) -> IndexInfo:
         """Return the spec and fields of `index`, and count its documents, passages and spans."""
-        head = aliases.find_index(self.server, index).head
-        counts = self._searcher.search(index, request_bodies.COUNTS)
-        return passage_codec.read_counts(counts, head, self._measure_bytes(index))
+        server_index = aliases.find_index(self.server, index)
+        counts = self._searcher.search(server_index.alias, request_bodies.COUNTS)
+        size = self._measure_bytes(server_index.alias)
+        return passage_codec.read_counts(counts, server_index.head, size)
 
     def _measure_bytes(self, index: str) -> int | None:
         """Return the bytes of an index without its replicas; None if this login may not ask."""
@@ -130,7 +154,10 @@ class ServerBackend(Backend):
     def list_passages(self, index: str, document_id: str) -> list[Key]:
         """Return the passages of a document that searches see, in their order."""
         query = {"term": {"document_id": document_id}}
-        return scan.list_keys(self.server, aliases.find_index(self.server, index), query)
+        server_index = aliases.find_index(self.server, index)
+        if server_index.attachment and not self._attached.list_visible(server_index, [document_id]):
+            return []
+        return scan.list_keys(self.server, server_index, query)
 
     def scan_codes(
         self, index: str, after: Position = None, written_since: datetime | None = None
@@ -143,6 +170,7 @@ class ServerBackend(Backend):
         self, index: str, ids: Sequence[str]
     ) -> dict[str, dict[Key, PassageContent]]:
         """Return the contents of the passages of documents, in order, as far as they exist."""
+        self._check_own(index, "read the documents of")
         return scan.read_documents(self.server, aliases.find_index(self.server, index), ids)
 
     def find(self, index: str, request: Request) -> FoundPassages:
@@ -152,14 +180,16 @@ class ServerBackend(Backend):
         of a wide request. IndexChangedError is raised if the index was replaced since its head was
         remembered.
         """
+        if self._is_attached(index):
+            return self._attached.find(index, request)
         proposals = self._leg_search.run(index, request)
-        lexical = _cut(list(proposals.bm25), request.window) if request.lexical else []
+        lexical = cut_window(list(proposals.bm25), request.window) if request.lexical else []
         hits = proposals.hits
         if request.semantic and is_wide(request):
             build_body = partial(request_bodies.codes_body, request)
             fetched = self._searcher.search_batches(index, list(hits), build_body)
             hits = {passage_codec.hit_key(hit): hit for hit in fetched}
-        best = _score_spans(request, hits, lexical) if request.semantic else BestPassages()
+        best = score_spans(request, hits, lexical) if request.semantic else BestPassages()
         others = dict.fromkeys(hits, 0.0) if proposals.has_all_matches else {}
         keys = list(dict.fromkeys([*lexical, *best.codes, *best.damaged]))
         passages = self.read_passages(index, request, keys, {**others, **proposals.bm25}, best)
@@ -178,6 +208,8 @@ class ServerBackend(Backend):
 
         What `known_scores` and `best`, of the span leg, have is not fetched.
         """
+        if self._is_attached(index):
+            return self._attached.read_passages(index, request, keys)
         best = best or BestPassages()
         scores = dict(known_scores) if request.phrase else dict.fromkeys(keys, 0.0)
         codes = {**best.codes, **best.others, **dict.fromkeys(best.damaged, UNREADABLE)}
@@ -208,6 +240,8 @@ class ServerBackend(Backend):
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
+        if self._is_attached(index):
+            return self._attached.fetch_contents(index, keys)
         hits = self._searcher.search_batches(index, keys, request_bodies.contents_body)
         return {hit["_id"]: passage_codec.build_content(hit) for hit in hits}
 
@@ -215,6 +249,8 @@ class ServerBackend(Backend):
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return the start and end of the matching words of each passage of `keys` that has any."""
+        if self._is_attached(index):
+            return super().find_highlights(index, request, keys)
         build_body = partial(request_bodies.highlights_body, request)
         hits = self._searcher.search_batches(index, keys, build_body)
         return {
@@ -225,6 +261,7 @@ class ServerBackend(Backend):
         self, index: str, request: Request, fields: Sequence[str]
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
+        self._check_own(index, "count facets over all matches of")
         body = request_bodies.facets_body(request, fields)
         answer = self._searcher.search(index, body)
         return passage_codec.read_facets(answer["aggregations"], fields)
@@ -239,30 +276,19 @@ class ServerBackend(Backend):
     def drop_index(self, index: str) -> None:
         """Remove `index`, everything in it, and its notes on rejected documents."""
         server_index = aliases.find_index(self.server, index)
+        if index != server_index.alias:
+            server_index.check_own("delete")
         server_index.check_whole("delete")
         self._leg_search.forget(index)
         aliases.delete_index(self.server, server_index.name)
         aliases.delete_index(self.server, f"{index}{aliases.REJECTED}")
 
+    def _is_attached(self, index: str) -> bool:
+        return self._heads.find(index).attachment is not None
+
+    def _check_own(self, index: str, action: str) -> None:
+        self._heads.find(index).check_own(action)
+
     def close(self) -> None:
         """Close the connections; the next call opens them again."""
         self.server.close()
-
-
-def _score_spans(
-    request: Request, hits: Mapping[Key, Mapping[str, Any]], lexical: Collection[Key]
-) -> BestPassages:
-    """Return the best of `hits` by all their spans, those of the BM25 leg, and the damaged ones."""
-    choose = partial(_cut, window=request.window)
-    # of passages of equal scores the first id comes first, and not the first in the graph
-    keys = sorted(hits, key=passage_codec.parse_passage_id)
-    if request.span_filter:
-        codes = {key: passage_codec.decode_codes(hits[key]) for key in keys}
-        return best_passages(request.vector, codes, choose, request.span_filter, lexical)
-    stored = {key: passage_codec.read_stored_codes(hits[key]) for key in keys}
-    return best_stored_passages(request.vector, stored, choose, lexical)
-
-
-def _cut(ranked: Sequence[Key], window: int) -> list[Key]:
-    documents = (passage_codec.parse_passage_id(key)[0] for key in ranked)
-    return [ranked[position] for position in choose_window(documents, window)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hybrid_search.backends.server.aliases import ServerIndex
@@ -65,8 +65,12 @@ def split_batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
 
 def choose_code_fields(request: Request) -> dict[str, Any]:
     """Return `CODES`, with the turns of a passage if the request asks for speakers."""
-    turns = ["turn_speakers"] if request.speakers else []
-    return {**CODES, "docvalue_fields": [*CODES["docvalue_fields"], *turns]}
+    return add_columns(CODES, ["turn_speakers"] if request.speakers else [])
+
+
+def add_columns(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return `fields` of a body with further columns of each hit."""
+    return {**fields, "docvalue_fields": [*fields["docvalue_fields"], *names]}
 
 
 def match_body(
@@ -108,24 +112,28 @@ def knn_body(
     reach: Reach,
     index: ServerIndex,
     documents_before: Sequence[str],
+    *,
+    one_each: bool = False,
     **fields: Any,
 ) -> dict[str, Any]:
     """Return the search for the passages whose covering spans are nearest to the vector.
 
     The conditions hold during the search, not after it. With `documents_before`, the best passage
-    of each other document is returned. `fields` say what is returned of a hit.
+    of each other document is returned, with `one_each` that of each document. `fields` say what is
+    returned of a hit.
     """
+    one_each = one_each or bool(documents_before)
     dialect, searched = find_dialect(engine), max(reach.searched, reach.by_graph)
     knn = dialect.build_knn(
         index.graph.encode_query(request.vector),
-        searched if documents_before else reach.by_graph,  # many of them have the same document
+        searched if one_each else reach.by_graph,  # many of them have the same document
         searched,
         dialect.extend_filters(_request_filters(request, documents_before), index.filter),
     )
     return {
         "size": reach.by_graph,
         **knn,
-        **(BEST_OF_DOCUMENT if documents_before else {}),
+        **(BEST_OF_DOCUMENT if one_each else {}),
         **fields,
     }
 
