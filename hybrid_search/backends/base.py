@@ -70,7 +70,14 @@ class Writer(AbstractContextManager["Writer"], Protocol):
         del rejected
 
 
-class IndexVersion(Protocol):
+class Writable(Protocol):
+    """A place for documents: a store, or a version of one of its indexes."""
+
+    def writer(self, index: str, spec: IndexSpec) -> Writer:
+        """Open `index` for writing."""
+
+
+class IndexVersion(Writable, Protocol):
     """The next version of an index (blue-green), invisible to queries until it is published.
 
     `keeps_old` says whether the current version can be kept under a name of its own.
@@ -106,7 +113,7 @@ class IndexVersion(Protocol):
         """Remove this version, unless it was published after all."""
 
 
-class Backend(Protocol):
+class Backend(Writable, Protocol):
     """The contract of every store of indexes.
 
     A query needs three calls: `answer_by_head`, which gives it the head of the index, `find` for

@@ -24,7 +24,7 @@ COMMAND_PANELS: Mapping[str, str] = {
     "First steps": "ingest query indexes show doctor",
     "Asking": "best-spans similar cluster discover",
     "Topics": "mine topics judge tune",
-    "Index care": "setup reindex delete verify plan",
+    "Index care": "setup attach reindex delete verify plan",
     "Services": "serve mcp",
 }
 """The commands in the order of the help, by panel."""
@@ -70,6 +70,8 @@ tune --topics topics.yaml --judgments judgments.jsonl
 tune --topics topics.yaml --judgments judgments.jsonl --json
 setup --index calls
 setup --index calls --url https://HOST:9200 --shards 3
+attach --index raw-calls --text transcript --url https://HOST:9200
+attach --index raw-calls --sync --url https://HOST:9200
 reindex --index calls --url https://HOST:9200 --policy 4/1
 reindex calls.jsonl --index calls --model other-model
 delete call-17 call-18 --index calls

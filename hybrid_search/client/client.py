@@ -391,18 +391,14 @@ class Client:
         """
         from hybrid_search.ingest import attach
 
-        run_options = IngestOptions(
-            index,
-            Path(rejects) if rejects else None,
-            policy,
-            codes,
-            report,
-        )
-        run_options = replace(run_options, rejects=run_options.find_rejects(self._settings.url))
-        attachment = attach.choose_attachment(self.backend, index, text, columns or {}, template)
+        backend = attach.check_server(self.backend, index)
+        attachment = attach.choose_attachment(backend, index, text, columns or {}, template)
+        rejects_path = Path(rejects) if rejects else None
+        options = IngestOptions(attachment.index, rejects_path, policy, codes, report)
+        options = replace(options, rejects=options.find_rejects(self._settings.url))
         spec = self._spec(attachment.sidecar)
         encoder = self._encoders.for_spec(spec).truncated_to(spec)
-        return attach.follow_index(self.backend, attachment, encoder, spec, run_options)
+        return attach.follow_index(backend, attachment, encoder, spec, options)
 
     def mine(
         self,

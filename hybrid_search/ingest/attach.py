@@ -33,7 +33,7 @@ from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.sources.read_options import ReadOptions
-from hybrid_search.ingest.sources.records import Record, build_document, dump
+from hybrid_search.ingest.sources.records import build_document, dump
 from hybrid_search.ingest.sources.server_index import HIT_ID, iterate_hits
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
@@ -171,8 +171,18 @@ class Follower:
         return unchanged
 
 
+def check_server(backend: Backend, index: str) -> ServerBackend:
+    """Return the backend, if it is a server; else raise UsageError."""
+    if not isinstance(backend, ServerBackend):
+        raise UsageError(
+            f"only an index on a server can be attached, and {index!r} is not on one: use --url "
+            "opensearch+https://HOST, or ingest the documents"
+        )
+    return backend
+
+
 def choose_attachment(
-    backend: Backend,
+    backend: ServerBackend,
     index: str,
     text: str | None,
     columns: Mapping[str, str],
@@ -181,36 +191,33 @@ def choose_attachment(
     """Return how an index is read and asked: as `text` says, or without it as its sidecar says.
 
     Raises:
-        UsageError: If the index is not on a server, or is not attached and there is no `text`.
+        UsageError: If it is not attached, and there is no `text`.
     """
-    if not isinstance(backend, ServerBackend):
-        raise UsageError(
-            f"only an index on a server can be attached, and {index!r} is not on one: use --url "
-            "opensearch+https://HOST, or ingest the documents"
-        )
     if text is not None:
         check_template(template)
         return Attachment(index, parse_text_option(text, columns), template=template)
     attachment = backend.find_attachment(index)
     if attachment is None:
-        raise UsageError(f"{index!r} is not attached: say where its text is, as in --text body")
+        raise UsageError(f"{index!r} has its own spans: only another program's index is attached")
     return attachment
 
 
 def follow_index(
-    backend: Backend,
+    backend: ServerBackend,
     attachment: Attachment,
     encoder: Encoder,
     earlier: IndexSpec | None,
     options: IngestOptions,
 ) -> Summary:
-    """Bring the sidecar of an attached index up to date, and return what was done.
+    """Bring the sidecar of an attached index up to date.
 
     Each document is there once afterwards, however often a run was killed before. The login must
     see every document: those that it does not see count as vanished. The sidecar keeps the policy
     and codes of its `earlier` spec.
+
+    Returns:
+        How many documents there are, and how many were encoded, skipped and deleted.
     """
-    assert isinstance(backend, ServerBackend)
     policy = options.policy or (earlier.policy if earlier else DEFAULT_POLICY)
     codes = options.codes or (earlier.codes if earlier else DEFAULT_BITS)
     window_policy.parse(policy)

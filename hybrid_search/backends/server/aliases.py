@@ -92,7 +92,6 @@ def find_index(server: Server, alias: str) -> ServerIndex:
     Raises:
         IndexStoreError: If `alias` stands for several indexes, or for one of another project, of
             another schema or with other columns.
-        ServerError: If the server refuses to show it.
     """
     heads_by_name = _fetch_heads(server, alias)
     if not any(map(_is_own, heads_by_name.values())):

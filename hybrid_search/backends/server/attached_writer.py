@@ -19,7 +19,10 @@ from hybrid_search.text.types import Entry
 PAGE_CODES = 200
 """Passages in a page with word codes: 7 MB."""
 
-COPIED_COLUMNS = "document_id ordinal passages source_hash start end text_hash".split()
+COPIED_COLUMNS = [
+    *("document_id", "ordinal", "passages", "source_hash"),
+    *("start", "end", "text_hash"),
+]
 """The fields of a passage that are copied as they stand."""
 
 

@@ -43,7 +43,7 @@ Properties = Mapping[str, Mapping[str, Any]]
 class Version(NamedTuple):
     """Which write of a document it is: the last in its index, by what the server counts."""
 
-    index: str
+    index_name: str
     primary_term: int
     seq_no: int
 
@@ -53,7 +53,7 @@ class Version(NamedTuple):
         return cls(hit["_index"], hit["_primary_term"], hit["_seq_no"])
 
     def __str__(self) -> str:
-        return f"{self.index}:{self.primary_term}:{self.seq_no}"
+        return f"{self.index_name}:{self.primary_term}:{self.seq_no}"
 
 
 class SourceText(NamedTuple):

@@ -67,7 +67,6 @@ class ServerBackend(Backend):
         self._searcher = Searcher(server)
         self._heads = HeadCache(server)
         self._leg_search = LegSearch(server, self._searcher, self._heads)
-        self._attached = AttachedSearch(server, self._searcher, self._heads, self._leg_search)
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
         """Return a writer of `index`, which its first document creates if it does not exist."""
@@ -153,24 +152,27 @@ class ServerBackend(Backend):
 
     def list_passages(self, index: str, document_id: str) -> list[Key]:
         """Return the passages of a document that searches see, in their order."""
+        if attached := self._find_attached(index):
+            return attached.list_passages(document_id)
         query = {"term": {"document_id": document_id}}
-        server_index = aliases.find_index(self.server, index)
-        if server_index.attachment and not self._attached.list_visible(server_index, [document_id]):
-            return []
-        return scan.list_keys(self.server, server_index, query)
+        return scan.list_keys(self.server, aliases.find_index(self.server, index), query)
 
     def scan_codes(
         self, index: str, after: Position = None, written_since: datetime | None = None
     ) -> Iterator[ScannedPassage]:
         """Yield every passage that searches see, with its word codes."""
         server_index = aliases.find_index(self.server, index)
-        return scan.scan_codes(self.server, server_index, after, written_since)
+        passages = scan.scan_codes(self.server, server_index, after, written_since)
+        attached = self._find_attached(index)
+        return attached.select_visible(passages) if attached else passages
 
     def read_documents(
         self, index: str, ids: Sequence[str]
     ) -> dict[str, dict[Key, PassageContent]]:
         """Return the contents of the passages of documents, in order, as far as they exist."""
-        self._check_own(index, "read the documents of")
+        if attached := self._find_attached(index):
+            lists = ((id_, attached.list_passages(id_)) for id_ in ids)
+            return {id_: attached.fetch_contents(keys) for id_, keys in lists if keys}
         return scan.read_documents(self.server, aliases.find_index(self.server, index), ids)
 
     def find(self, index: str, request: Request) -> FoundPassages:
@@ -180,8 +182,8 @@ class ServerBackend(Backend):
         of a wide request. IndexChangedError is raised if the index was replaced since its head was
         remembered.
         """
-        if self._is_attached(index):
-            return self._attached.find(index, request)
+        if attached := self._find_attached(index):
+            return attached.find(request)
         proposals = self._leg_search.run(index, request)
         lexical = cut_window(list(proposals.bm25), request.window) if request.lexical else []
         hits = proposals.hits
@@ -208,8 +210,8 @@ class ServerBackend(Backend):
 
         What `known_scores` and `best`, of the span leg, have is not fetched.
         """
-        if self._is_attached(index):
-            return self._attached.read_passages(index, request, keys)
+        if attached := self._find_attached(index):
+            return attached.read_passages(request, keys)
         best = best or BestPassages()
         scores = dict(known_scores) if request.phrase else dict.fromkeys(keys, 0.0)
         codes = {**best.codes, **best.others, **dict.fromkeys(best.damaged, UNREADABLE)}
@@ -240,8 +242,8 @@ class ServerBackend(Backend):
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
-        if self._is_attached(index):
-            return self._attached.fetch_contents(index, keys)
+        if attached := self._find_attached(index):
+            return attached.fetch_contents(keys)
         hits = self._searcher.search_batches(index, keys, request_bodies.contents_body)
         return {hit["_id"]: passage_codec.build_content(hit) for hit in hits}
 
@@ -249,7 +251,7 @@ class ServerBackend(Backend):
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return the start and end of the matching words of each passage of `keys` that has any."""
-        if self._is_attached(index):
+        if self._find_attached(index):
             return super().find_highlights(index, request, keys)
         build_body = partial(request_bodies.highlights_body, request)
         hits = self._searcher.search_batches(index, keys, build_body)
@@ -261,7 +263,11 @@ class ServerBackend(Backend):
         self, index: str, request: Request, fields: Sequence[str]
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
-        self._check_own(index, "count facets over all matches of")
+        if attached := self._find_attached(index):
+            name = attached.attachment.index
+            raise UsageError(
+                f"{name!r} is attached, and its matches are not counted: use facets over the window"
+            )
         body = request_bodies.facets_body(request, fields)
         answer = self._searcher.search(index, body)
         return passage_codec.read_facets(answer["aggregations"], fields)
@@ -270,8 +276,12 @@ class ServerBackend(Backend):
         self, index: str, request: Request
     ) -> list[tuple[str, dict[str, Any]]]:
         """Return path and body of each request of the legs, as the server's Dev Tools take them."""
-        path = f"/{quote(check_index_name(index))}/_search"
-        return [(path, body) for body in self._leg_search.build_bodies(index, request)]
+        if attached := self._find_attached(index):
+            searches = attached.build_bodies(request)
+        else:
+            bodies = self._leg_search.build_bodies(index, request)
+            searches = [(check_index_name(index), body) for body in bodies]
+        return [(f"/{quote(name)}/_search", body) for name, body in searches]
 
     def drop_index(self, index: str) -> None:
         """Remove `index`, everything in it, and its notes on rejected documents."""
@@ -283,11 +293,20 @@ class ServerBackend(Backend):
         aliases.delete_index(self.server, server_index.name)
         aliases.delete_index(self.server, f"{index}{aliases.REJECTED}")
 
-    def _is_attached(self, index: str) -> bool:
-        return self._heads.find(index).attachment is not None
-
-    def _check_own(self, index: str, action: str) -> None:
-        self._heads.find(index).check_own(action)
+    def _find_attached(self, index: str) -> AttachedSearch | None:
+        """Return the searches of an attached index, None for an index of ours."""
+        head = self._heads.find(index)
+        if head.attachment is None:
+            return None
+        return AttachedSearch(
+            self.server,
+            self._searcher,
+            self._leg_search,
+            self._heads,
+            index,
+            head,
+            head.attachment,
+        )
 
     def close(self) -> None:
         """Close the connections; the next call opens them again."""

@@ -19,7 +19,6 @@ from hybrid_search.backends.server.reach import (
     IndexSize,
     Reach,
     choose_reach,
-    is_wide,
     reach_by_words,
 )
 from hybrid_search.backends.server.searcher import Hits, Searcher
@@ -121,10 +120,7 @@ def build_searches(
 
     A leg that has `documents_before` is searched for the best passages of others.
     """
-    has_codes = request.semantic and not is_wide(request)
-    fields = request_bodies.choose_code_fields(request) if has_codes else request_bodies.KEYS
-    if index.attachment:
-        fields = request_bodies.add_columns(fields, ["source_version"])
+    fields = request_bodies.choose_hit_fields(request, index)
     searches = {}
     if reach.by_words and not index.attachment:
         searches["lexical"] = request_bodies.match_body(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from hybrid_search.backends.server.aliases import ServerIndex
 from hybrid_search.backends.server.dialects import find_dialect
 from hybrid_search.backends.server.passage_codec import CLOSE, OPEN
-from hybrid_search.backends.server.reach import Reach
+from hybrid_search.backends.server.reach import Reach, is_wide
 from hybrid_search.backends.types import FACETS, Request
 from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Range, Scalar
@@ -65,12 +65,16 @@ def split_batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
 
 def choose_code_fields(request: Request) -> dict[str, Any]:
     """Return `CODES`, with the turns of a passage if the request asks for speakers."""
-    return add_columns(CODES, ["turn_speakers"] if request.speakers else [])
+    turns = ["turn_speakers"] if request.speakers else []
+    return {**CODES, "docvalue_fields": [*CODES["docvalue_fields"], *turns]}
 
 
-def add_columns(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return `fields` of a body with further columns of each hit."""
-    return {**fields, "docvalue_fields": [*fields["docvalue_fields"], *names]}
+def choose_hit_fields(request: Request, index: ServerIndex) -> dict[str, Any]:
+    """Return what the legs ask of a hit: its codes, unless those of all are too much at once."""
+    has_codes = request.semantic and not is_wide(request)
+    fields = choose_code_fields(request) if has_codes else KEYS
+    version = ["source_version"] if index.attachment else []
+    return {**fields, "docvalue_fields": [*fields["docvalue_fields"], *version]}
 
 
 def match_body(
