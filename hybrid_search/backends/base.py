@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from hybrid_search.backends.types import (
     FoundPassages,
@@ -124,6 +124,9 @@ class Backend(Writable, Protocol):
     Calls on an index that does not exist raise IndexMissingError, unless they create it. What few
     stores can do has a body here: stores inherit from this class.
     """
+
+    has_query_language: ClassVar[bool] = False
+    """Whether requests may have a `filter` in the store's own language."""
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
         """Open `index` for writing.

@@ -59,11 +59,7 @@ def attach(
     from hybrid_search.ingest.sources.read_options import parse_columns
     from hybrid_search.ingest.summary import format_losses, format_summary
 
-    if text is None and not sync:
-        raise UsageError(
-            "say where the text is, as in --text transcript; or give --sync for an index that is "
-            "attached already"
-        )
+    _check_choice(text, sync=sync)
     with connect(**place) as client, progress(None) as report:
         summary = client.attach(
             index,
@@ -82,6 +78,15 @@ def attach(
     options.print_json(summary.to_dict())
     if summary.failed:
         options.exit_with(1)
+
+
+def _check_choice(text: str | None, *, sync: bool) -> None:
+    """Raise UsageError if it is not said where the text is."""
+    if text is None and not sync:
+        raise UsageError(
+            "say where the text is, as in --text transcript; or give --sync for an index that is "
+            "attached already"
+        )
 
 
 def _read_template(file: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import typer
 
 from hybrid_search.cli import options
 from hybrid_search.cli.command import Command
-from hybrid_search.parameters import Parameter, read_table
+from hybrid_search.parameters import JSON, Parameter, read_table
 
 COMMAND_PANELS: Mapping[str, str] = {
     "First steps": "ingest query indexes show doctor",
@@ -170,19 +170,22 @@ def _group(
 
 
 def _convert(parameter: Parameter, value: Any) -> Any:
-    is_conditions = parameter.kind is Mapping
-    return parameter.convert(options.parse_conditions(value) if is_conditions else value)
+    if parameter.is_conditions:
+        value = options.parse_conditions(value)
+    elif parameter.value == JSON and value is not None:
+        value = options.parse_object(parameter.option_name, value)
+    return parameter.convert(value)
 
 
 def _build_option(parameter: Parameter) -> inspect.Parameter:
     """Return the parameter of a command for a parameter of a table."""
-    hint: Any = parameter.kind
+    hint: Any = str if parameter.value == JSON else parameter.kind
     default = parameter.default
     if parameter.has_several:
         hint, default = list[hint], None
     if parameter.has_several or parameter.is_optional:
         hint |= None
     hint = Annotated[hint, options.make_option(parameter)]
-    if parameter.kind is Mapping:
+    if parameter.is_conditions:
         hint = options.Where
     return inspect.Parameter(parameter.name, KEYWORD, default=default, annotation=hint)

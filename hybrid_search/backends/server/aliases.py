@@ -94,10 +94,9 @@ def find_index(server: Server, alias: str) -> ServerIndex:
             another schema or with other columns.
     """
     heads_by_name = _fetch_heads(server, alias)
-    if not any(map(_is_own, heads_by_name.values())):
-        sidecar = f"{alias}{SUFFIX}"
-        if _fetch_mappings(server, sidecar):
-            return find_index(server, sidecar)
+    is_own = any(map(_is_own, heads_by_name.values()))
+    if not is_own and (sidecar := _find_sidecar(server, alias, heads_by_name)):
+        return _ask_by(find_index(server, sidecar), alias)
     if len(heads_by_name) > 1:
         raise IndexStoreError(
             f"{alias!r} points to {len(heads_by_name)} indexes, "
@@ -126,6 +125,24 @@ def _fetch_heads(server: Server, alias: str) -> dict[str, Any]:
 
 def _is_own(head: Mapping[str, Any]) -> bool:
     return "hybrid_search" in head["mappings"].get("_meta", {})
+
+
+def _find_sidecar(server: Server, alias: str, heads_by_name: Mapping[str, Any]) -> str | None:
+    """Return the sidecar of an index of another program, None if it has none.
+
+    It may be named after the index, or after another name of it: a login may ask by an alias that
+    shows a part.
+    """
+    others = {name for head in heads_by_name.values() for name in head["aliases"]}
+    names = [f"{name}{SUFFIX}" for name in (alias, *sorted({*heads_by_name, *others} - {alias}))]
+    return next((name for name in names if _fetch_mappings(server, name)), None)
+
+
+def _ask_by(sidecar: ServerIndex, alias: str) -> ServerIndex:
+    """Return a sidecar whose texts are those that an alias of its index shows."""
+    if sidecar.attachment is None:
+        return sidecar
+    return replace(sidecar, attachment=replace(sidecar.attachment, index=alias))
 
 
 def _attach(server: Server, index: ServerIndex, attached: Any) -> ServerIndex:

@@ -62,6 +62,8 @@ class ServerBackend(Backend):
     A writer waits `patience` seconds for a server that is away.
     """
 
+    has_query_language = True
+
     def __init__(self, server: Server, options: IndexOptions, patience: float = PATIENCE) -> None:
         self.server, self.options, self._patience = server, options, patience
         self._searcher = Searcher(server)

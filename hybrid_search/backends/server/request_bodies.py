@@ -183,6 +183,8 @@ def _ids_query(keys: Sequence[str]) -> dict[str, Any]:
 def _request_filters(request: Request, documents_before: Sequence[str]) -> list[dict[str, Any]]:
     """Return a filter for each condition, for the speakers, and against `documents_before`."""
     filters = [_condition_filter(condition) for condition in request.conditions]
+    if request.filter:
+        filters.append(dict(request.filter))
     if request.speakers:
         filters.append({"terms": {"speakers": list(request.speakers)}})
     if documents_before:
