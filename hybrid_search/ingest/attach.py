@@ -71,7 +71,7 @@ class Follower:
         started_at = time.perf_counter()
         with self.sidecar:
             known = self.sidecar.list_versions()
-            current = self._list_current()
+            current = list_current(self.server, self.attachment)
             changed = [id_ for id_, version in current.items() if known.get(id_) != str(version)]
             summary = ingest(self._read_changed(changed), self, encoder, options)
             self.sidecar.stamp(self._unchanged)
@@ -81,22 +81,6 @@ class Follower:
         summary.skipped = len(current) - len(changed) + len(self._unchanged)
         summary.seconds = time.perf_counter() - started_at
         return summary
-
-    def _list_current(self) -> dict[str, Version]:
-        """Return the version of each document with a text; of an id in several indexes the last."""
-        body = {
-            "query": self.attachment.build_exists(),
-            "sort": ["_doc"],
-            "size": LISTED,
-            "_source": False,
-            "seq_no_primary_term": True,
-        }
-        versions: dict[str, Version] = {}
-        with closing(iterate_hits(self.server, self.attachment.index, body)) as hits:
-            for hit in hits:
-                version = Version.from_hit(hit)
-                versions[hit["_id"]] = max(version, versions.get(hit["_id"], version))
-        return versions
 
     def _read_changed(self, ids: Sequence[str]) -> Iterator[SourceLine]:
         """Yield the documents of `ids` whose text has changed, and note the others."""
@@ -171,6 +155,23 @@ class Follower:
         return unchanged
 
 
+def list_current(server: Server, attachment: Attachment) -> dict[str, Version]:
+    """Return the version of each document with a text; of an id in several indexes the last."""
+    body = {
+        "query": attachment.build_exists(),
+        "sort": ["_doc"],
+        "size": LISTED,
+        "_source": False,
+        "seq_no_primary_term": True,
+    }
+    versions: dict[str, Version] = {}
+    with closing(iterate_hits(server, attachment.index, body)) as hits:
+        for hit in hits:
+            version = Version.from_hit(hit)
+            versions[hit["_id"]] = max(version, versions.get(hit["_id"], version))
+    return versions
+
+
 def check_server(backend: Backend, index: str) -> ServerBackend:
     """Return the backend, if it is a server; else raise UsageError."""
     if not isinstance(backend, ServerBackend):
@@ -223,5 +224,5 @@ def follow_index(
     window_policy.parse(policy)
     spec = IndexSpec.from_encoder(encoder.info, policy, check_bits(codes))
     sidecar = backend.attach(attachment, spec)
-    follower = Follower(backend.server, attachment, spec, sidecar)
+    follower = Follower(backend.server, sidecar.attachment, spec, sidecar)
     return follower.sync(encoder, replace(options, policy=policy, codes=codes))

@@ -332,8 +332,10 @@ def _last_version_number(server: Server, alias: str) -> int:
 
 def open_sidecar(
     server: Server, attachment: Attachment, spec: IndexSpec, options: IndexOptions
-) -> ServerIndex:
+) -> tuple[ServerIndex, Attachment]:
     """Return the sidecar of an index of another program; create it if it does not exist.
+
+    The attachment comes back with what the mapping of the index says.
 
     Raises ModelError if it was created for another spec.
 
@@ -354,7 +356,7 @@ def open_sidecar(
                 f"{alias!r} was made with {name} {meta.get(name)!r}, and now {name} is {value!r}: "
                 f"say the same, or hybrid-search delete --yes --index {alias} and attach again"
             )
-    return index
+    return index, attachment
 
 
 def open_or_create(

@@ -10,7 +10,7 @@ from typing import Any
 
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
-from hybrid_search.backends.server.attachment import describe_passage
+from hybrid_search.backends.server.attachment import Attachment, describe_passage
 from hybrid_search.backends.server.transport.bulk import Action, check_accepted
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.writer import ServerWriter
@@ -27,12 +27,21 @@ COPIED_COLUMNS = [
 
 
 class AttachedWriter(ServerWriter):
-    """Writes a sidecar. `versions` has the version of each document that is written."""
+    """Writes a sidecar, whose texts are where `attachment` says.
+
+    `versions` has the version of each document that is written.
+    """
 
     def __init__(
-        self, server: Server, index: aliases.ServerIndex, options: IndexOptions, patience: float
+        self,
+        server: Server,
+        index: aliases.ServerIndex,
+        attachment: Attachment,
+        options: IndexOptions,
+        patience: float,
     ) -> None:
         super().__init__(server, index, options, patience=patience)
+        self.attachment = attachment
         self.versions: dict[str, str] = {}
 
     def build_source(self, entry: Entry, taken_at: str) -> dict[str, Any]:

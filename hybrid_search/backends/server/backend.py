@@ -109,8 +109,8 @@ class ServerBackend(Backend):
         ModelError is raised if it was written with another model or policy, UsageError if it was
         made for other texts, or the index has no such text.
         """
-        index = aliases.open_sidecar(self.server, attachment, spec, self.options)
-        return AttachedWriter(self.server, index, self.options, self._patience)
+        index, attachment = aliases.open_sidecar(self.server, attachment, spec, self.options)
+        return AttachedWriter(self.server, index, attachment, self.options, self._patience)
 
     def find_attachment(self, index: str) -> Attachment | None:
         """Return how `index`, of another program, is read and asked; None if it is ours."""
