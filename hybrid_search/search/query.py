@@ -90,7 +90,7 @@ class QueryOptions(TypedDict, total=False):
         Mapping[str, Any] | None,
         Parameter(
             "A query in the server's own language (DSL), which a document must match.",
-            "Only for an index on a server. An attached index takes it as its other searches do.",
+            "Only for an index on a server.",
             check=lambda _, value: _check_filter(value),
             example={"term": {"metadata.sector": "bank"}},
             narrows=True,

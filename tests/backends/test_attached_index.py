@@ -374,10 +374,10 @@ def assert_told_nothing(client: Client, index: str, visible: set[str]) -> None:
             client.open_document(id_, index=index)
     phrase = CALLS["call-1"][1][1]
     topic = {"name": "all", "phrases": [phrase], "threshold": 0.01}
-    assert {match.document_id for match in client.mine([topic], index=index)} <= visible
+    assert {match.id for match in client.mine([topic], index=index)} <= visible
     similar = client.similar(phrase, index=index, min_cosine=-1)
     assert similar
-    assert not {word for row in similar for word in long_words if word in row.phrase}
+    assert not {word for row in similar for word in long_words if word in row.text}
 
 
 def test_speakers_are_told_apart(other: Other) -> None:
@@ -396,7 +396,7 @@ def test_a_document_is_opened_mined_and_verified(other: Other) -> None:
     phrase = "My neighbour Ignatz has the parcel"
     topic = {"name": "parcel", "phrases": [phrase], "threshold": 0.8}
     (match,) = other.client.mine([topic], index=other.name)
-    assert match.document_id == "call-4"
+    assert match.id == "call-4"
     assert match.text in CALLS["call-4"][0][1]
     assert other.client.verify(other.name, full=True).is_sound
 

@@ -112,15 +112,19 @@ def find_index(server: Server, alias: str) -> ServerIndex:
 
 def _fetch_heads(server: Server, alias: str) -> dict[str, Any]:
     """Return mapping and aliases of the indexes behind a name; else raise IndexMissingError."""
-    path, params = f"/{quote(check_index_name(alias))}", {"filter_path": "*.mappings,*.aliases"}
     try:
-        found: dict[str, Any] = server.request("GET", path, params=params, read=answers.HEADS.read)
+        return _get_heads(server, alias)
     except ServerError as error:
         if error.status != 404:
             raise
         missing_error = build_missing_error(server, alias)
         raise missing_error from error
-    return found
+
+
+def _get_heads(server: Server, name: str) -> dict[str, Any]:
+    path, params = f"/{quote(check_index_name(name))}", {"filter_path": "*.mappings,*.aliases"}
+    heads: dict[str, Any] = server.request("GET", path, params=params, read=answers.HEADS.read)
+    return heads
 
 
 def _is_own(head: Mapping[str, Any]) -> bool:
@@ -135,7 +139,17 @@ def _find_sidecar(server: Server, alias: str, heads_by_name: Mapping[str, Any]) 
     """
     others = {name for head in heads_by_name.values() for name in head["aliases"]}
     names = [f"{name}{SUFFIX}" for name in (alias, *sorted({*heads_by_name, *others} - {alias}))]
-    return next((name for name in names if _fetch_mappings(server, name)), None)
+    return next((name for name in names if _exists(server, name)), None)
+
+
+def _exists(server: Server, name: str) -> bool:
+    """Return whether there is an index that this login may know of."""
+    try:
+        return bool(_get_heads(server, name))
+    except ServerError as error:
+        if error.status not in (403, 404):
+            raise
+        return False
 
 
 def _ask_by(sidecar: ServerIndex, alias: str) -> ServerIndex:
