@@ -122,6 +122,7 @@ class AsyncClient:
     cluster = _run_in_thread(Client.cluster)
     discover = _run_in_thread(Client.discover)
     ingest = _run_in_thread(Client.ingest)
+    attach = _run_in_thread(Client.attach)
     ingest_lines = _run_in_thread(Client.ingest_lines)
     run_ingest = _run_in_thread(Client.run_ingest)
     plan_lines = _run_in_thread(Client.plan_lines)

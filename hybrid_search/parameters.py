@@ -40,6 +40,9 @@ MAX_SPEAKER = 1_000
 DOC_COLUMNS = 88
 """Width of the generated part of a docstring."""
 
+JSON = "JSON"
+"""The `Parameter.value` of an object that the command line takes as JSON."""
+
 LARGEST = sys.float_info.max
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -63,6 +66,7 @@ class Parameter:
         panel: The panel of the command line's help; empty for the first.
         value: What the help calls its value; by default that says its type.
         option: Its option, if that is not named like it.
+        is_local: Whether the service and the tools for agents have no such parameter.
         name: Its name in its table.
         annotation: Its type in its table.
     """
@@ -80,6 +84,7 @@ class Parameter:
     panel: str = ""
     value: str | None = None
     option: str | None = None
+    is_local: bool = False
     name: str = ""
     annotation: Any = None
 
@@ -115,6 +120,11 @@ class Parameter:
         """The type of a value, or of each if there may be several."""
         variant = get_origin(self.variants[0]) or self.variants[0]
         return str if self.has_several else variant
+
+    @property
+    def is_conditions(self) -> bool:
+        """True if the command line takes conditions such as ``KEY=VALUE`` for it."""
+        return self.kind is Mapping and self.value != JSON
 
     @property
     def is_optional(self) -> bool:

@@ -5,7 +5,7 @@ They are the table in docs/query.md, and the options in docs/cli.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
@@ -34,7 +34,7 @@ def list_parameters() -> str:
 
 def list_options() -> str:
     """Render the options of ``hybrid-search query`` that are parameters of a query."""
-    several = [item for item in PARAMETERS.values() if item.has_several or item.kind is Mapping]
+    several = [item for item in PARAMETERS.values() if item.has_several or item.is_conditions]
     words = f"{_name_options(PARAMETERS.values())}. {_name_options(several)} may be repeated."
     return fill(words, COLUMNS, break_on_hyphens=False)
 

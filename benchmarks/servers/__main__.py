@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.phrases import phrases
-from benchmarks.servers import agreement, graph, larger, latency, quantization
+from benchmarks.servers import agreement, attached, graph, larger, latency, quantization
 from benchmarks.servers.entries import TASK, corpus
 from hybrid_search import connect
 from hybrid_search.backends.server.backend import ServerBackend
@@ -42,7 +42,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--fewer", type=int, default=2_000, help="calls for the other measurements")
     parser.add_argument(
         "--only",
-        choices=("agreement", "languages", "latency", "larger", *MEASUREMENTS),
+        choices=("agreement", "languages", "latency", "larger", "attached", *MEASUREMENTS),
         help="only this measurement; larger takes an hour, and is not among all",
     )
     parser.add_argument(
@@ -75,6 +75,11 @@ def _measure(client: Client, options: argparse.Namespace, phrase_texts: Sequence
             measured = latency.measure(client, calls, INDEX, phrase_texts)
             _write(backend, f"latency_{name}_{measured['dimension']}", measured)
             backend.drop_index(INDEX)
+    if options.only in (None, "attached"):
+        measured = attached.measure(
+            client, corpus(options.data, options.fewer), INDEX, phrase_texts
+        )
+        _write(backend, f"attached_{name}", measured)
     if options.only == "larger":
         measured = larger.measure(client, options.data, LARGER_INDEX, options.shards, phrase_texts)
         _write(backend, f"larger_{name}_{options.shards}", measured)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from hybrid_search.backends.types import (
     FoundPassages,
@@ -74,7 +74,14 @@ class Writer(AbstractContextManager["Writer"], Protocol):
         del rejected
 
 
-class IndexVersion(Protocol):
+class Writable(Protocol):
+    """A place for documents: a store, or a version of one of its indexes."""
+
+    def writer(self, index: str, spec: IndexSpec) -> Writer:
+        """Open `index` for writing."""
+
+
+class IndexVersion(Writable, Protocol):
     """The next version of an index (blue-green), invisible to queries until it is published.
 
     `keeps_old` says whether the current version can be kept under a name of its own.
@@ -110,7 +117,7 @@ class IndexVersion(Protocol):
         """Remove this version, unless it was published after all."""
 
 
-class Backend(Protocol):
+class Backend(Writable, Protocol):
     """The contract of every store of indexes.
 
     A query needs three calls: `answer_by_head`, which gives it the head of the index, `find` for
@@ -121,6 +128,9 @@ class Backend(Protocol):
     Calls on an index that does not exist raise IndexMissingError, unless they create it. What few
     stores can do has a body here: stores inherit from this class.
     """
+
+    has_query_language: ClassVar[bool] = False
+    """Whether requests may have a `filter` in the store's own language."""
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
         """Open `index` for writing.

@@ -27,8 +27,13 @@ SCHEMA = 5
 Key = Any
 """Identifies a passage in its store: hashable, and meaningless to everybody but the store."""
 
-FaultKind = Literal["missing", "orphan", "version", "text", "offsets", "codes", "vectors"]
-"""The kinds of damage that a passage of an index can have."""
+FaultKind = Literal[
+    "missing", "orphan", "version", "text", "offsets", "codes", "vectors", "outdated"
+]
+"""The kinds of damage that a passage of an index can have.
+
+One that is outdated belongs to an attached index, whose text has changed since it was read.
+"""
 
 FACETS = 100
 """How many values of a metadata field a facet counts at most: the most frequent ones."""
@@ -153,7 +158,8 @@ class Request:
     best `window` passages, and the best passage of each further document until there are `window`
     documents (`backends.window`). With a `prior` passages are ranked by the best sum of cosine and
     prior of their spans. With a `span_filter` only the spans that it counts are looked at, and
-    passages in which none of its speakers speaks are not found.
+    passages in which none of its speakers speaks are not found. Servers also take a `filter` in
+    their own query language.
     """
 
     phrase: str
@@ -164,6 +170,7 @@ class Request:
     semantic: bool = True
     prior: SpanPrior | None = None
     span_filter: SpanFilter | None = None
+    filter: Mapping[str, Any] | None = None
 
     @property
     def speakers(self) -> tuple[str, ...]:

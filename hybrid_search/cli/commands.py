@@ -18,13 +18,13 @@ import typer
 
 from hybrid_search.cli import options
 from hybrid_search.cli.command import Command
-from hybrid_search.parameters import Parameter, read_table
+from hybrid_search.parameters import JSON, Parameter, read_table
 
 COMMAND_PANELS: Mapping[str, str] = {
     "First steps": "ingest query indexes show doctor",
     "Asking": "best-spans check-quote similar cluster discover",
     "Topics": "mine topics judge tune",
-    "Index care": "setup reindex delete redact verify plan",
+    "Index care": "setup attach reindex delete redact verify plan",
     "Services": "serve mcp",
 }
 """The commands in the order of the help, by panel."""
@@ -73,6 +73,8 @@ tune --topics topics.yaml --judgments judgments.jsonl
 tune --topics topics.yaml --judgments judgments.jsonl --json
 setup --index calls
 setup --index calls --url https://HOST:9200 --shards 3
+attach --index raw-calls --text transcript --url https://HOST:9200
+attach --index raw-calls --sync --url https://HOST:9200
 reindex --index calls --url https://HOST:9200 --policy 4/1
 reindex calls.jsonl --index calls --model other-model
 delete call-17 call-18 --index calls
@@ -173,19 +175,22 @@ def _group(
 
 
 def _convert(parameter: Parameter, value: Any) -> Any:
-    is_conditions = parameter.kind is Mapping
-    return parameter.convert(options.parse_conditions(value) if is_conditions else value)
+    if parameter.is_conditions:
+        value = options.parse_conditions(value)
+    elif parameter.value == JSON and value is not None:
+        value = options.parse_object(parameter.option_name, value)
+    return parameter.convert(value)
 
 
 def _build_option(parameter: Parameter) -> inspect.Parameter:
     """Return the parameter of a command for a parameter of a table."""
-    hint: Any = parameter.kind
+    hint: Any = str if parameter.value == JSON else parameter.kind
     default = parameter.default
     if parameter.has_several:
         hint, default = list[hint], None
     if parameter.has_several or parameter.is_optional:
         hint |= None
     hint = Annotated[hint, options.make_option(parameter)]
-    if parameter.kind is Mapping:
+    if parameter.is_conditions:
         hint = options.Where
     return inspect.Parameter(parameter.name, KEYWORD, default=default, annotation=hint)

@@ -152,6 +152,21 @@ def parse_conditions(expressions: list[str] | None) -> Mapping[str, Any] | None:
     return where or None
 
 
+def parse_object(name: str, text: str) -> dict[str, Any]:
+    """Return the object of JSON that an option of this name has.
+
+    Raises:
+        UsageError: If it is none.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise UsageError(f"{name} takes an object of JSON in quotes, and {text[:80]!r} is none")
+    return value
+
+
 def check_lasting(url: str | None) -> None:
     """Raise UsageError for an index that would be lost at the end of the command."""
     if settings(url).url.partition(":")[0] == "memory":

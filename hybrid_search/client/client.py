@@ -376,6 +376,58 @@ class Client:
         with executor as encoder:
             return ingest(lines, self.backend, encoder, options)
 
+    def attach(
+        self,
+        index: str,
+        text: str | None = None,
+        *,
+        columns: Mapping[str, str] | None = None,
+        template: Mapping[str, Any] | None = None,
+        policy: str | None = None,
+        codes: int | None = None,
+        rejects: str | Path | None = None,
+        report: Report = ignore_report,
+    ) -> Summary:
+        """Make spans for an index of another program on a server, or bring them up to date.
+
+        That index stays as it is. Its spans are in an index beside it, ``INDEX.spans``, without a
+        word of its texts. Queries name the index itself.
+
+        Args:
+            index: The index; also an alias, or a data stream.
+            text: The field of the text, or ``turns=LIST.FIELD`` for a list of turns. None for an
+                index that is attached already.
+            columns: The keys of speaker, start and end in a turn.
+            template: The query for the words of a phrase, in the server's language, with
+                ``{{phrase}}`` in the place of it. By default a ``match`` on the text.
+            policy: Which spans become vectors.
+            codes: The bits in which a number of a stored vector is kept: 2, 3, 4 or 8.
+            rejects: The file for refused documents.
+            report: Called with the summary so far.
+
+        Returns:
+            How many documents the index has, and how many were encoded, skipped and deleted.
+
+        Raises:
+            UsageError: If the index is not on a server, has no such text, or was attached with
+                another text.
+            IndexMissingError: If there is no such index.
+
+        >>> with hybrid_search.connect("opensearch+https://HOST") as client:  # doctest: +SKIP
+        ...     client.attach("raw-calls", "transcript").documents
+        88
+        """
+        from hybrid_search.ingest import attach
+
+        backend = attach.check_server(self.backend, index)
+        attachment = attach.choose_attachment(backend, index, text, columns or {}, template)
+        rejects_path = Path(rejects) if rejects else None
+        options = IngestOptions(attachment.index, rejects_path, policy, codes, report)
+        options = replace(options, rejects=options.find_rejects(self._settings.url))
+        spec = self._spec(attachment.sidecar)
+        encoder = self._encoders.for_spec(spec).truncated_to(spec)
+        return attach.follow_index(backend, attachment, encoder, spec, options)
+
     def mine(
         self,
         topics: TopicSource,

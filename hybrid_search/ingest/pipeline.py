@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 from contextlib import closing
 
-from hybrid_search.backends.base import Backend, IndexVersion
+from hybrid_search.backends.base import Writable
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder
@@ -43,7 +43,7 @@ AHEAD = 2
 
 def ingest(
     lines: Iterable[SourceLine],
-    backend: Backend | IndexVersion,
+    backend: Writable,
     encoder: Encoder | Executor,
     options: IngestOptions,
 ) -> Summary:

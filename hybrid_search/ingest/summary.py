@@ -46,6 +46,8 @@ class Summary:
     """Skipped documents without redactions, which do not replace redacted ones."""
     excluded: int = 0
     """Documents excluded by ``--where``."""
+    deleted: int = 0
+    """Documents removed, since they are gone from the index that is followed."""
     duplicates: int = 0
     """Documents that replaced a document of the same run."""
     replaced: int = 0

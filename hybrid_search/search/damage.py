@@ -12,6 +12,7 @@ EFFECTS: Mapping[FaultKind, str] = {
     "codes": "left out, because of damaged word codes",
     "text": "left out, because of a damaged text, place or metadata",
     "offsets": "without some spans, because of damaged offsets",
+    "outdated": "left out, because its text has changed since the last sync",
 }
 """The effect of each kind of damage on an answer."""
 
@@ -23,15 +24,20 @@ NAMED_PASSAGES = 10
 
 def describe_changed(index: str, damaged: Sequence[tuple[StoredPassage, Fault]]) -> list[str]:
     """Log and return warnings about passages that differ from what was written, if any."""
-    codes = [passage for passage, fault in damaged if fault.kind == "codes"]
-    others = [passage for passage, fault in damaged if fault.kind != "codes"]
-    return [*describe_passages(index, codes, "codes"), *describe_passages(index, others, "text")]
+    passages: dict[FaultKind, list[StoredPassage]] = {"codes": [], "outdated": [], "text": []}
+    for passage, fault in damaged:
+        passages[fault.kind if fault.kind in passages else "text"].append(passage)
+    return [
+        warning for kind, own in passages.items() for warning in describe_passages(index, own, kind)
+    ]
 
 
 def choose_remedy(index: str, kind: FaultKind, document_ids: Iterable[str]) -> str:
-    """Return what mends documents with a kind of damage: only word codes are encoded again."""
+    """Return the command that mends documents with a kind of damage."""
     if kind == "codes":
         return f"hybrid-search verify --index {index} --repair"
+    if kind == "outdated":
+        return f"hybrid-search attach --index {index} --sync"
     ids = " ".join(sorted({quote(document_id) for document_id in document_ids}))
     return f"ingest again after hybrid-search delete --index {index} -- {ids}"
 

@@ -89,6 +89,7 @@ def _search(
     spec, fields = head
     encoder = match_encoder_to_index(encoder, query.index, spec)
     check_fields(query, fields)
+    _check_filter(backend, query)
     requests = build_requests(query, query.phrases, encoder, fields)
     prior = requests[0].prior
     spans_by = SCORE if prior else COSINE
@@ -167,9 +168,18 @@ def build_requests(
             semantic=query.alpha > 0,
             prior=span_prior(encoder) if query.spans_by == SCORE else None,
             span_filter=span_filter,
+            filter=query.server_filter,
         )
         for phrase, vector in zip(phrases, vectors, strict=True)
     ]
+
+
+def _check_filter(backend: Backend, query: Query) -> None:
+    """Raise UsageError if the store has no query language, and the query has a filter in it."""
+    if query.server_filter is not None and not backend.has_query_language:
+        raise UsageError(
+            "server_filter is a query of a server, and this index is not on one: use where"
+        )
 
 
 def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Encoder:

@@ -8,6 +8,7 @@ The package imports this module at once, so it must not import anything heavy.
 """
 
 # The annotations of a table are read at run time, so they are not postponed here.
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from typing import Annotated, Any, TypedDict, Unpack, cast
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import UsageError, show_value
 from hybrid_search.parameters import (
+    JSON,
     MAX_CONTEXT,
     MAX_PHRASE,
     MAX_PHRASES,
@@ -82,6 +84,19 @@ class QueryOptions(TypedDict, total=False):
             example={"sector": "bank"},
             see="conditions",
             narrows=True,
+        ),
+    ]
+    server_filter: Annotated[
+        Mapping[str, Any] | None,
+        Parameter(
+            "A query in the server's own language (DSL), which a document must match.",
+            "Only for an index on a server.",
+            check=lambda _, value: _check_filter(value),
+            example={"term": {"metadata.sector": "bank"}},
+            narrows=True,
+            panel=ASKING,
+            value=JSON,
+            is_local=True,
         ),
     ]
     fusion: Annotated[
@@ -296,6 +311,7 @@ class Query:
     alpha: float
     size: int
     where: Mapping[str, Any] | None
+    server_filter: Mapping[str, Any] | None
     fusion: str
     context: str | None
     spans: int
@@ -339,6 +355,19 @@ class Query:
     def page(self) -> slice:
         """Return the slice of the ranked list that is on the page."""
         return slice(self.offset, min(self.offset + self.size, self.window))
+
+
+def _check_filter(value: Any) -> None:
+    """Raise UsageError unless a filter is an object of JSON."""
+    try:
+        is_object = isinstance(value, Mapping) and bool(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        is_object = False
+    if not is_object:
+        raise UsageError(
+            f"server_filter is {show_value(value)}: give a query of the server as an object, as in "
+            "{'term': {'sector': 'bank'}}"
+        )
 
 
 def _check_phrases(phrases: Any) -> tuple[str, ...]:

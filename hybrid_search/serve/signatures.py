@@ -37,6 +37,8 @@ def describe_parameters(function: Callable[..., Any]) -> dict[str, Schema]:
         if item.name in ("self", "url"):
             continue
         if parameter := KNOWN.get(item.name):
+            if parameter.is_local:
+                continue
             name, schema = parameter.public_name, _describe_parameter(parameter)
         else:
             name, kind = item.name, types[item.name]

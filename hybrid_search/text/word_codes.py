@@ -251,6 +251,9 @@ UNREADABLE = from_rows(codebook.plain(0), DEFAULT_BITS, _NO_ROWS, np.zeros(0, np
 Its dimension, 0, never matches an index, so `is_sound` is False for it.
 """
 
+WORDLESS = replace(UNREADABLE, boundaries=np.zeros(0, np.uint8))
+"""The codes of a text whose words are not looked at: it has no spans."""
+
 
 def read(data: bytes) -> WordCodes:
     """Return the `WordCodes` that `to_bytes` wrote, without copying the data.

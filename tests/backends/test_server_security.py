@@ -23,7 +23,7 @@ from hybrid_search.backends.server.transport.connection import Server, connect
 from hybrid_search.client import Client
 from hybrid_search.config import Settings
 from hybrid_search.credentials import Access, Secret
-from hybrid_search.errors import AccessError
+from hybrid_search.errors import AccessError, DocumentMissingError
 from hybrid_search.maintenance.doctor.check import Check
 from hybrid_search.maintenance.doctor.server import checks
 from tools.servers import start
@@ -471,3 +471,47 @@ def test_doctor_asks_no_more_with_a_login_that_is_refused(filled_server: Secured
     assert (check.name, check.state) == ("login", "problem")
     assert "refused user 'calls-query' (401)" in check.found
     assert "wr0ng" not in str(check)
+
+
+def test_a_role_that_sees_a_part_of_an_attached_index_gets_no_word_of_the_rest(
+    secured_server: SecuredServer,
+) -> None:
+    """Document-level security is part of the trial licence, which the server grants itself."""
+    admin = secured_server.admin
+    admin.request("POST", "/_license/start_trial", params={"acknowledge": "true"})
+    properties = {"transcript": {"type": "text"}, "sector": {"type": "keyword"}}
+    made = {"settings": {"number_of_replicas": 0}, "mappings": {"properties": properties}}
+    admin.request("PUT", "/raw-calls", body=made)
+    texts = {
+        "seen": ("bank", "The card was charged twice, please return one of the payments."),
+        "secret": ("clinic", "Doctor Quillfeather will call about the biopsy on Monday."),
+    }
+    for id_, (sector, text) in texts.items():
+        source = {"transcript": text, "sector": sector}
+        admin.request("PUT", f"/raw-calls/_doc/{id_}", body=source, params={"refresh": "true"})
+    of_admin = Access("admin", Secret("admin-of-ours"), ca=secured_server.ca)
+    with secured_server.client(of_admin) as client:
+        assert client.attach("raw-calls", "transcript").documents == 2
+        assert client.query("biopsy", index="raw-calls").hits[0].id == "secret"
+    privileges = ["read", "view_index_metadata"]
+    part = {"names": ["raw-calls"], "query": {"term": {"sector": "bank"}}}
+    spans = {"names": ["raw-calls.spans"]}
+    indices = [{**names, "privileges": privileges} for names in (part, spans)]
+    secured_server.role("part", {"indices": indices})
+    with secured_server.client("part") as client:
+        for alpha in (0, 0.5, 1):
+            result = client.query(
+                texts["secret"][1], index="raw-calls", alpha=alpha, highlight=True
+            )
+            assert [hit.id for hit in result] == ["seen"] * (alpha > 0 or len(result))
+            told = json.dumps(result.to_dict(texts=True)["hits"])
+            assert not [word for word in ("Quillfeather", "biopsy", "clinic") if word in told]
+        with pytest.raises(DocumentMissingError):
+            client.open_document("secret", index="raw-calls")
+        topic = {"name": "biopsy", "phrases": [texts["secret"][1]], "threshold": 0.1}
+        assert {match.id for match in client.mine([topic], index="raw-calls")} <= {"seen"}
+    # who may not read the index itself gets nothing of it by its spans
+    secured_server.role("spans", {"indices": [{**spans, "privileges": privileges}]})
+    for name in ("raw-calls", "raw-calls.spans"):
+        with secured_server.client("spans") as client, pytest.raises(AccessError):
+            client.query("biopsy", index=name)

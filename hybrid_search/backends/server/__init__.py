@@ -11,6 +11,8 @@ In: entries to write and requests to answer. Out: HTTP requests to one cluster, 
   `reach` says how far they go.
 * `writer` writes documents, each held whole by `document_buffer`, into an index that it may create;
   `scan` lists all passages.
+* `attachment` says how an index of another program is read and asked, whose spans are in a sidecar:
+  `attached_search` queries it, `attached_contents` cuts its texts, `attached_writer` writes spans.
 * `next_version` is blue-green reindexing.
 * `dialects` is all that differs between the engines, and `transport` the connection.
 

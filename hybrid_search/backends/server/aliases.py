@@ -12,6 +12,14 @@ from urllib.parse import quote
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import answers, mappings
+from hybrid_search.backends.server.attachment import (
+    SUFFIX,
+    Attachment,
+    check_text_field,
+    is_nested,
+    merge_properties,
+    read_fields,
+)
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.transport.shape import OBJECT, ShapeError
@@ -35,7 +43,8 @@ class ServerIndex:
 
     Its `name` is that of the version, as in ``calls-000001``. `fields` are its metadata fields
     (dotted name -> type). `graph` says how the vectors of its covering windows are written. An
-    alias with a `filter` shows only the passages that match it.
+    alias with a `filter` shows only the passages that match it. With an `attachment` it only has
+    spans, of the texts of another index, whose fields are its `fields`.
     """
 
     name: str
@@ -45,6 +54,7 @@ class ServerIndex:
     options: Mapping[str, Any]
     graph: GraphVectors
     filter: Mapping[str, Any] | None = None
+    attachment: Attachment | None = None
 
     @property
     def head(self) -> Head:
@@ -54,6 +64,16 @@ class ServerIndex:
     def narrow(self, query: Mapping[str, Any]) -> dict[str, Any]:
         """Return a query for its hits among the passages that the alias shows."""
         return {"bool": {"filter": [query, self.filter]}} if self.filter else dict(query)
+
+    def check_own(self, action: str) -> None:
+        """Raise UsageError if the documents belong to another program, for an `action` on them."""
+        if self.attachment:
+            index = self.attachment.index
+            raise UsageError(
+                f"cannot {action} {index!r}: its documents are those of another program. Its spans "
+                f"follow them by hybrid-search attach --index {index} --sync, and go by "
+                f"hybrid-search delete --yes --index {self.alias}"
+            )
 
     def check_whole(self, action: str) -> None:
         """Raise UsageError if the alias does not show the whole index, which an `action` is for."""
@@ -67,19 +87,16 @@ class ServerIndex:
 def find_index(server: Server, alias: str) -> ServerIndex:
     """Return the index behind `alias`; raise IndexMissingError if there is none.
 
+    Of an index of another program it is the sidecar with its spans, if it has one.
+
     Raises:
         IndexStoreError: If `alias` stands for several indexes, or for one of another project, of
             another schema or with other columns.
-        ServerError: If the server refuses to show it.
     """
-    path, params = f"/{quote(check_index_name(alias))}", {"filter_path": "*.mappings,*.aliases"}
-    try:
-        heads_by_name = server.request("GET", path, params=params, read=answers.HEADS.read)
-    except ServerError as error:
-        if error.status != 404:
-            raise
-        missing_error = build_missing_error(server, alias)
-        raise missing_error from error
+    heads_by_name = _fetch_heads(server, alias)
+    is_own = any(map(_is_own, heads_by_name.values()))
+    if not is_own and (sidecar := _find_sidecar(server, alias, heads_by_name)):
+        return _ask_by(find_index(server, sidecar), alias)
     if len(heads_by_name) > 1:
         raise IndexStoreError(
             f"{alias!r} points to {len(heads_by_name)} indexes, "
@@ -88,7 +105,83 @@ def find_index(server: Server, alias: str) -> ServerIndex:
         )
     ((name, head),) = heads_by_name.items()
     index = _read_mapping(server, name, alias, head["mappings"])
+    if attached := head["mappings"]["_meta"].get("attached"):
+        return _attach(server, index, attached)
     return replace(index, filter=head["aliases"].get(alias, {}).get("filter"))
+
+
+def _fetch_heads(server: Server, alias: str) -> dict[str, Any]:
+    """Return mapping and aliases of the indexes behind a name; else raise IndexMissingError."""
+    try:
+        return _get_heads(server, alias)
+    except ServerError as error:
+        if error.status != 404:
+            raise
+        missing_error = build_missing_error(server, alias)
+        raise missing_error from error
+
+
+def _get_heads(server: Server, name: str) -> dict[str, Any]:
+    path, params = f"/{quote(check_index_name(name))}", {"filter_path": "*.mappings,*.aliases"}
+    heads: dict[str, Any] = server.request("GET", path, params=params, read=answers.HEADS.read)
+    return heads
+
+
+def _is_own(head: Mapping[str, Any]) -> bool:
+    return "hybrid_search" in head["mappings"].get("_meta", {})
+
+
+def _find_sidecar(server: Server, alias: str, heads_by_name: Mapping[str, Any]) -> str | None:
+    """Return the sidecar of an index of another program, None if it has none.
+
+    It may be named after the index, or after another name of it: a login may ask by an alias that
+    shows a part.
+    """
+    others = {name for head in heads_by_name.values() for name in head["aliases"]}
+    names = [f"{name}{SUFFIX}" for name in (alias, *sorted({*heads_by_name, *others} - {alias}))]
+    return next((name for name in names if _exists(server, name)), None)
+
+
+def _exists(server: Server, name: str) -> bool:
+    """Return whether there is an index that this login may know of."""
+    try:
+        return bool(_get_heads(server, name))
+    except ServerError as error:
+        if error.status not in (403, 404):
+            raise
+        return False
+
+
+def _ask_by(sidecar: ServerIndex, alias: str) -> ServerIndex:
+    """Return a sidecar whose texts are those that an alias of its index shows."""
+    if sidecar.attachment is None:
+        return sidecar
+    return replace(sidecar, attachment=replace(sidecar.attachment, index=alias))
+
+
+def _attach(server: Server, index: ServerIndex, attached: Any) -> ServerIndex:
+    """Return a sidecar with the fields of the index that it is attached to."""
+    try:
+        meta = answers.ATTACHED.read(attached)
+    except ShapeError as error:
+        raise IndexStoreError(
+            f"index {index.name!r} no longer says in its _meta what it is attached to ({error}): "
+            "delete it, and attach again"
+        ) from error
+    types, names = read_fields(read_properties(server, meta["index"]))
+    return replace(index, fields=types, attachment=Attachment.from_meta(meta, names))
+
+
+def read_properties(server: Server, name: str) -> dict[str, Any]:
+    """Return the fields of an index, alias or data stream of another program.
+
+    Raises:
+        IndexStoreError: If it is one of this project.
+    """
+    heads = _fetch_heads(server, name)
+    if any(map(_is_own, heads.values())):
+        raise IndexStoreError(f"{name!r} is an index of hybrid_search, which has its spans already")
+    return merge_properties(heads[key]["mappings"] for key in sorted(heads))
 
 
 def build_missing_error(server: Server, alias: str) -> IndexMissingError:
@@ -108,7 +201,8 @@ def _read_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
     place = f"index {name!r} on {server}"
     if "hybrid_search" not in mapping.get("_meta", {}):
         raise IndexStoreError(
-            f"{place} was not made by hybrid_search: use another name, or delete it"
+            f"{place} was not made by hybrid_search: use another name, or make spans for it by "
+            f"hybrid-search attach --index {alias} --text FIELD"
         )
     try:
         meta = answers.META.read(mapping["_meta"])
@@ -195,9 +289,17 @@ def list_names(server: Server) -> list[str]:
 
 
 def create_version(
-    server: Server, alias: str, spec: IndexSpec, options: IndexOptions, *, behind_alias: bool = True
+    server: Server,
+    alias: str,
+    spec: IndexSpec,
+    options: IndexOptions,
+    *,
+    behind_alias: bool = True,
+    attachment: Attachment | None = None,
 ) -> ServerIndex:
     """Return the next version of `alias`, which it creates (``-000001`` is the first).
+
+    With an `attachment` it is the first of a sidecar.
 
     Raises UsageError if the server does not support an option.
 
@@ -208,6 +310,8 @@ def create_version(
     name = f"{check_index_name(alias)}-{_last_version_number(server, alias) + 1:06d}"
     if behind_alias:
         body["aliases"] = {alias: {"is_write_index": True}}
+    if attachment:
+        body["mappings"]["_meta"]["attached"] = attachment.to_meta()
     body["mappings"]["_meta"]["making"] = creation_token = secrets.token_hex(8)
     try:
         server.request(
@@ -240,8 +344,41 @@ def _last_version_number(server: Server, alias: str) -> int:
     return max((int(match[1]) for match in matches if match), default=0)
 
 
+def open_sidecar(
+    server: Server, attachment: Attachment, spec: IndexSpec, options: IndexOptions
+) -> tuple[ServerIndex, Attachment]:
+    """Return the sidecar of an index of another program; create it if it does not exist.
+
+    The attachment comes back with what the mapping of the index says.
+
+    Raises ModelError if it was created for another spec.
+
+    Raises:
+        UsageError: If it was created for other texts or another template.
+    """
+    properties = read_properties(server, attachment.index)
+    check_text_field(attachment, properties)
+    nested = is_nested(properties, attachment.columns.get("turns", ""))
+    attachment = replace(attachment, is_nested=nested)
+    alias = attachment.sidecar
+    open_or_create(server, alias, spec, options, attachment)
+    index = find_index(server, alias)
+    wanted, meta = attachment.to_meta(), index.attachment.to_meta() if index.attachment else {}
+    for name, value in wanted.items():
+        if meta.get(name) != value:
+            raise UsageError(
+                f"{alias!r} was made with {name} {meta.get(name)!r}, and now {name} is {value!r}: "
+                f"say the same, or hybrid-search delete --yes --index {alias} and attach again"
+            )
+    return index, attachment
+
+
 def open_or_create(
-    server: Server, alias: str, spec: IndexSpec, options: IndexOptions
+    server: Server,
+    alias: str,
+    spec: IndexSpec,
+    options: IndexOptions,
+    attachment: Attachment | None = None,
 ) -> ServerIndex:
     """Return the index behind `alias`; create it if it does not exist.
 
@@ -254,7 +391,7 @@ def open_or_create(
         index = find_index(server, alias)
     except IndexMissingError:
         try:
-            return create_version(server, alias, spec, options)
+            return create_version(server, alias, spec, options, attachment=attachment)
         except ServerError as error:
             # another process may have created it since: then the index exists, or the alias
             # already has an index to write to

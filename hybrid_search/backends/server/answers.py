@@ -60,6 +60,10 @@ ACKNOWLEDGED = Shape[Answer](make_object(acknowledged=bool))
 """An index or alias was made, changed or removed."""
 META = Shape[Answer](make_object(hybrid_search=dict[str, Any], options=NotRequired[dict[str, Any]]))
 """What the mapping of an index of this project has in its ``_meta``."""
+ATTACHED = Shape[Answer](
+    make_object(index=str, columns=dict[str, str], is_nested=bool, template=NotRequired[str | None])
+)
+"""What it has there if it is the sidecar of another index."""
 SPEC = Shape[IndexSpec](IndexSpec)
 SETTINGS = Shape[Answer](Some[Named[str, _Settings], Field(min_length=1)])
 _Bytes = make_object(store=make_object(size_in_bytes=NonNegativeInt))
@@ -120,6 +124,9 @@ _COLUMNS: Mapping[str, Any] = {
     "passages": tuple[NonNegativeInt],
     "source_hash": tuple[str],
     "start": tuple[_Offset],
+    "end": tuple[_Offset],
+    "source_version": NotRequired[tuple[str]],
+    "text_hash": NotRequired[tuple[str]],
     "tokens": NotRequired[list[str]],
     "turn_speakers": NotRequired[list[_TurnSpeaker]],
 }
@@ -130,6 +137,15 @@ _SOURCE: Mapping[str, Any] = {
     "metadata": NotRequired[dict[str, Any]],
     "source_hash": str,
 }
+OTHER_HIT = make_object(
+    _index=str,
+    _id=str,
+    _score=NotRequired[_Score | None],
+    _seq_no=NonNegativeInt,
+    _primary_term=NonNegativeInt,
+    _source=NotRequired[dict[str, Any]],
+)
+"""A document of an index of another program, with its version."""
 _Value: Any = str | bool | int | FiniteFloat
 _NUMBERS: Mapping[str, Any] = {
     "filter": {"doc_count": NonNegativeInt},
@@ -144,7 +160,7 @@ def read_search(body: Mapping[str, Any]) -> Callable[[Any], Answer]:
     """Return the reader of the answer to a search, which must have what `body` asks for."""
     source = body.get("_source", False)
     columns = tuple(body.get("docvalue_fields", ()))
-    parts = frozenset(body.keys() & {"sort", "highlight"})
+    parts = frozenset(body.keys() & {"sort", "highlight", "seq_no_primary_term"})
     counts = body.get("track_total_hits", False)
     shape = _shape_search(columns, json.dumps(source), json.dumps(body.get("aggs")), parts, counts)
     return shape.read
@@ -154,6 +170,8 @@ def read_search(body: Mapping[str, Any]) -> Callable[[Any], Answer]:
 def _shape_search(
     columns: tuple[str, ...], source: str, aggregations: str, parts: frozenset[str], counts: bool
 ) -> Shape[Answer]:
+    if "seq_no_primary_term" in parts:  # an index of another program, whose documents have any form
+        return Shape(make_object(hits=make_object(hits=Items[OTHER_HIT])))
     hit = _shape_columns(columns, has_order="sort" in parts) | _shape_source(json.loads(source))
     if "sort" in parts:
         hit["sort"] = Some[list[Any], Field(min_length=1)]

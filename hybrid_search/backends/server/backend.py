@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
@@ -21,8 +21,16 @@ from hybrid_search.backends.server import (
     request_bodies,
     scan,
 )
+from hybrid_search.backends.server.attached_search import AttachedSearch
+from hybrid_search.backends.server.attached_writer import AttachedWriter
+from hybrid_search.backends.server.attachment import Attachment
 from hybrid_search.backends.server.head_cache import HeadCache
-from hybrid_search.backends.server.leg_search import LegSearch, read_scores
+from hybrid_search.backends.server.leg_search import (
+    LegSearch,
+    cut_window,
+    read_scores,
+    score_spans,
+)
 from hybrid_search.backends.server.next_version import NextVersion
 from hybrid_search.backends.server.reach import BATCH_PASSAGES, is_wide
 from hybrid_search.backends.server.request_bodies import split_batches
@@ -43,10 +51,9 @@ from hybrid_search.backends.types import (
     StoredPassage,
     check_spec,
 )
-from hybrid_search.backends.window import choose_window
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import AccessError, IndexMissingError, UsageError
-from hybrid_search.text.best_passages import BestPassages, best_passages, best_stored_passages
+from hybrid_search.text.best_passages import BestPassages
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.word_codes import UNREADABLE
 
@@ -62,6 +69,8 @@ class ServerBackend(Backend):
     A writer waits `patience` seconds for a server that is away.
     """
 
+    has_query_language = True
+
     def __init__(self, server: Server, options: IndexOptions, patience: float = PATIENCE) -> None:
         self.server, self.options, self._patience = server, options, patience
         self._searcher = Searcher(server)
@@ -74,6 +83,7 @@ class ServerBackend(Backend):
             server_index = aliases.find_index(self.server, index)
         except IndexMissingError:
             return NewIndexWriter(self.server, index, spec, self.options, self._patience)
+        server_index.check_own("write to")
         check_spec(index, server_index.spec, spec)
         return ServerWriter(self.server, server_index, self.options, patience=self._patience)
 
@@ -97,7 +107,21 @@ class ServerBackend(Backend):
         self, index: str, spec: IndexSpec, options: Mapping[str, str]
     ) -> NextVersion:
         """Return a new index beside `index`, to be filled and published in its place."""
+        aliases.find_index(self.server, index).check_own("reindex")
         return NextVersion(self.server, index, spec, options)
+
+    def attach(self, attachment: Attachment, spec: IndexSpec) -> AttachedWriter:
+        """Return a writer of the sidecar of an index of another program; create it if missing.
+
+        ModelError is raised if it was written with another model or policy, UsageError if it was
+        made for other texts, or the index has no such text.
+        """
+        index, attachment = aliases.open_sidecar(self.server, attachment, spec, self.options)
+        return AttachedWriter(self.server, index, attachment, self.options, self._patience)
+
+    def find_attachment(self, index: str) -> Attachment | None:
+        """Return how `index`, of another program, is read and asked; None if it is ours."""
+        return aliases.find_index(self.server, index).attachment
 
     def read_head(self, index: str) -> Head:
         """Return the spec of `index` and its metadata fields, read from the server."""
@@ -109,9 +133,10 @@ class ServerBackend(Backend):
 
     def describe_index(self, index: str) -> IndexInfo:
         """Return the spec and fields of `index`, and count its documents, passages and spans."""
-        head = aliases.find_index(self.server, index).head
-        counts = self._searcher.search(index, request_bodies.COUNTS)
-        return passage_codec.read_counts(counts, head, self._measure_bytes(index))
+        server_index = aliases.find_index(self.server, index)
+        counts = self._searcher.search(server_index.alias, request_bodies.COUNTS)
+        size = self._measure_bytes(server_index.alias)
+        return passage_codec.read_counts(counts, server_index.head, size)
 
     def _measure_bytes(self, index: str) -> int | None:
         """Return the bytes of an index without its replicas; None if this login may not ask."""
@@ -136,6 +161,8 @@ class ServerBackend(Backend):
 
     def list_passages(self, index: str, document_id: str) -> list[Key]:
         """Return the passages of a document that searches see, in their order."""
+        if attached := self._find_attached(index):
+            return attached.list_passages(document_id)
         query = {"term": {"document_id": document_id}}
         return scan.list_keys(self.server, aliases.find_index(self.server, index), query)
 
@@ -144,12 +171,17 @@ class ServerBackend(Backend):
     ) -> Iterator[ScannedPassage]:
         """Yield every passage that searches see, with its word codes."""
         server_index = aliases.find_index(self.server, index)
-        return scan.scan_codes(self.server, server_index, after, written_since)
+        passages = scan.scan_codes(self.server, server_index, after, written_since)
+        attached = self._find_attached(index)
+        return attached.select_visible(passages) if attached else passages
 
     def read_documents(
         self, index: str, ids: Sequence[str]
     ) -> dict[str, dict[Key, PassageContent]]:
         """Return the contents of the passages of documents, in order, as far as they exist."""
+        if attached := self._find_attached(index):
+            lists = ((id_, attached.list_passages(id_)) for id_ in ids)
+            return {id_: attached.fetch_contents(keys) for id_, keys in lists if keys}
         return scan.read_documents(self.server, aliases.find_index(self.server, index), ids)
 
     def find(self, index: str, request: Request) -> FoundPassages:
@@ -159,14 +191,16 @@ class ServerBackend(Backend):
         of a wide request. IndexChangedError is raised if the index was replaced since its head was
         remembered.
         """
+        if attached := self._find_attached(index):
+            return attached.find(request)
         proposals = self._leg_search.run(index, request)
-        lexical = _cut(list(proposals.bm25), request.window) if request.lexical else []
+        lexical = cut_window(list(proposals.bm25), request.window) if request.lexical else []
         hits = proposals.hits
         if request.semantic and is_wide(request):
             build_body = partial(request_bodies.codes_body, request)
             fetched = self._searcher.search_batches(index, list(hits), build_body)
             hits = {passage_codec.hit_key(hit): hit for hit in fetched}
-        best = _score_spans(request, hits, lexical) if request.semantic else BestPassages()
+        best = score_spans(request, hits, lexical) if request.semantic else BestPassages()
         others = dict.fromkeys(hits, 0.0) if proposals.has_all_matches else {}
         keys = list(dict.fromkeys([*lexical, *best.codes, *best.damaged]))
         passages = self.read_passages(index, request, keys, {**others, **proposals.bm25}, best)
@@ -185,6 +219,8 @@ class ServerBackend(Backend):
 
         What `known_scores` and `best`, of the span leg, have is not fetched.
         """
+        if attached := self._find_attached(index):
+            return attached.read_passages(request, keys)
         best = best or BestPassages()
         scores = dict(known_scores) if request.phrase else dict.fromkeys(keys, 0.0)
         codes = {**best.codes, **best.others, **dict.fromkeys(best.damaged, UNREADABLE)}
@@ -219,6 +255,7 @@ class ServerBackend(Backend):
         All passages, if the index has another analyzer than `DEFAULT_ANALYZER`.
         """
         server_index = aliases.find_index(self.server, index)
+        server_index.check_own("look for quotations in")
         query = scan.EVERYTHING
         if server_index.options.get("analyzer") == DEFAULT_ANALYZER:
             query = request_bodies.quotation_query(quotation)
@@ -227,6 +264,8 @@ class ServerBackend(Backend):
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
+        if attached := self._find_attached(index):
+            return attached.fetch_contents(keys)
         hits = self._searcher.search_batches(index, keys, request_bodies.contents_body)
         return {hit["_id"]: passage_codec.build_content(hit) for hit in hits}
 
@@ -234,6 +273,8 @@ class ServerBackend(Backend):
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return the start and end of the matching words of each passage of `keys` that has any."""
+        if self._find_attached(index):
+            return super().find_highlights(index, request, keys)
         build_body = partial(request_bodies.highlights_body, request)
         hits = self._searcher.search_batches(index, keys, build_body)
         return {
@@ -244,6 +285,11 @@ class ServerBackend(Backend):
         self, index: str, request: Request, fields: Sequence[str]
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
+        if attached := self._find_attached(index):
+            name = attached.attachment.index
+            raise UsageError(
+                f"{name!r} is attached, and its matches are not counted: use facets over the window"
+            )
         body = request_bodies.facets_body(request, fields)
         answer = self._searcher.search(index, body)
         return passage_codec.read_facets(answer["aggregations"], fields)
@@ -252,12 +298,18 @@ class ServerBackend(Backend):
         self, index: str, request: Request
     ) -> list[tuple[str, dict[str, Any]]]:
         """Return path and body of each request of the legs, as the server's Dev Tools take them."""
-        path = f"/{quote(check_index_name(index))}/_search"
-        return [(path, body) for body in self._leg_search.build_bodies(index, request)]
+        if attached := self._find_attached(index):
+            searches = attached.build_bodies(request)
+        else:
+            bodies = self._leg_search.build_bodies(index, request)
+            searches = [(check_index_name(index), body) for body in bodies]
+        return [(f"/{quote(name)}/_search", body) for name, body in searches]
 
     def drop_index(self, index: str) -> None:
         """Remove `index`, everything in it, and its notes on rejected documents."""
         server_index = aliases.find_index(self.server, index)
+        if index != server_index.alias:
+            server_index.check_own("delete")
         server_index.check_whole("delete")
         self._leg_search.forget(index)
         aliases.delete_index(self.server, server_index.name)
@@ -270,6 +322,7 @@ class ServerBackend(Backend):
         """
         server_index = aliases.find_index(self.server, index)
         server_index.check_whole("purge")
+        server_index.check_own("purge")
         purge.purge(self.server.wait(self._patience), server_index.name, self._patience)
 
     def list_remains(self, index: str) -> list[str]:
@@ -280,25 +333,21 @@ class ServerBackend(Backend):
         """Yield all fields of each passage but codes and vectors, with the id of its document."""
         return scan.iterate_stored(self.server, aliases.find_index(self.server, index))
 
+    def _find_attached(self, index: str) -> AttachedSearch | None:
+        """Return the searches of an attached index, None for an index of ours."""
+        head = self._heads.find(index)
+        if head.attachment is None:
+            return None
+        return AttachedSearch(
+            self.server,
+            self._searcher,
+            self._leg_search,
+            self._heads,
+            index,
+            head,
+            head.attachment,
+        )
+
     def close(self) -> None:
         """Close the connections; the next call opens them again."""
         self.server.close()
-
-
-def _score_spans(
-    request: Request, hits: Mapping[Key, Mapping[str, Any]], lexical: Collection[Key]
-) -> BestPassages:
-    """Return the best of `hits` by all their spans, those of the BM25 leg, and the damaged ones."""
-    choose = partial(_cut, window=request.window)
-    # of passages of equal scores the first id comes first, and not the first in the graph
-    keys = sorted(hits, key=passage_codec.parse_passage_id)
-    if request.span_filter:
-        codes = {key: passage_codec.decode_codes(hits[key]) for key in keys}
-        return best_passages(request.vector, codes, choose, request.span_filter, lexical)
-    stored = {key: passage_codec.read_stored_codes(hits[key]) for key in keys}
-    return best_stored_passages(request.vector, stored, choose, lexical)
-
-
-def _cut(ranked: Sequence[Key], window: int) -> list[Key]:
-    documents = (passage_codec.parse_passage_id(key)[0] for key in ranked)
-    return [ranked[position] for position in choose_window(documents, window)]

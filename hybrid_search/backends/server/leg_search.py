@@ -6,8 +6,9 @@ Both propose passages for the span leg: what a graph search misses often has a w
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,13 +19,14 @@ from hybrid_search.backends.server.reach import (
     IndexSize,
     Reach,
     choose_reach,
-    is_wide,
     reach_by_words,
 )
 from hybrid_search.backends.server.searcher import Hits, Searcher
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.types import Key, Request
+from hybrid_search.backends.window import choose_window
 from hybrid_search.errors import ServerError
+from hybrid_search.text.best_passages import BestPassages, best_passages, best_stored_passages
 
 REMEMBERED_SECONDS = 600.0
 """Seconds for which the size of an index is remembered: it only says how far to search."""
@@ -55,7 +57,7 @@ class LegSearch:
         """Return what both legs propose; check in the same request that the head still holds."""
         # once: another thread may read a new head meanwhile
         head = self._heads.find(index)
-        reach = self._choose_reach(index, request)
+        reach = self._choose_reach(head, request)
         searches = build_searches(self._server.engine, request, reach, head)
         hits = self._search(index, head, {**searches, "probe": PROBE})
         self._heads.check(index, hits.pop("probe"))
@@ -70,10 +72,12 @@ class LegSearch:
 
     def build_bodies(self, index: str, request: Request) -> list[dict[str, Any]]:
         """Return the bodies of the searches of the legs."""
-        head, reach = self._heads.find(index), self._choose_reach(index, request)
+        head = self._heads.find(index)
+        reach = self._choose_reach(head, request)
         return list(build_searches(self._server.engine, request, reach, head).values())
 
-    def _choose_reach(self, index: str, request: Request) -> Reach:
+    def _choose_reach(self, head: ServerIndex, request: Request) -> Reach:
+        index = head.alias
         if not request.semantic:
             return reach_by_words(request)
         size, counted_at = self._sizes.get(index, (None, 0.0))
@@ -98,7 +102,7 @@ class LegSearch:
             ServerError: If the server refuses a search for another reason.
         """
         try:
-            return self._searcher.search_together(index, searches)
+            return self._searcher.search_together(head.alias, searches)
         except ServerError as error:
             if error.status == 400 and self._heads.read(index).graph != head.graph:
                 raise IndexChangedError(index) from error
@@ -116,10 +120,9 @@ def build_searches(
 
     A leg that has `documents_before` is searched for the best passages of others.
     """
-    has_codes = request.semantic and not is_wide(request)
-    fields = request_bodies.choose_code_fields(request) if has_codes else request_bodies.KEYS
+    fields = request_bodies.choose_hit_fields(request, index)
     searches = {}
-    if reach.by_words:
+    if reach.by_words and not index.attachment:
         searches["lexical"] = request_bodies.match_body(
             request, reach.by_words, documents_before=documents_before.get("lexical", ()), **fields
         )
@@ -165,3 +168,23 @@ def read_proposals(
 def read_scores(hits: Hits) -> dict[Key, float]:
     """Return the scores of the hits of a search, by key."""
     return {passage_codec.hit_key(hit): hit["_score"] for hit in hits}
+
+
+def score_spans(
+    request: Request, hits: Mapping[Key, Mapping[str, Any]], lexical: Collection[Key]
+) -> BestPassages:
+    """Return the best of `hits` by all their spans, those of the BM25 leg, and the damaged ones."""
+    choose = partial(cut_window, window=request.window)
+    # of passages of equal scores the first id comes first, and not the first in the graph
+    keys = sorted(hits, key=passage_codec.parse_passage_id)
+    if request.span_filter:
+        codes = {key: passage_codec.decode_codes(hits[key]) for key in keys}
+        return best_passages(request.vector, codes, choose, request.span_filter, lexical)
+    stored = {key: passage_codec.read_stored_codes(hits[key]) for key in keys}
+    return best_stored_passages(request.vector, stored, choose, lexical)
+
+
+def cut_window(ranked: Sequence[Key], window: int) -> list[Key]:
+    """Return the passages of `ranked`, best first, that are within the window of a leg."""
+    documents = (passage_codec.parse_passage_id(key)[0] for key in ranked)
+    return [ranked[position] for position in choose_window(documents, window)]

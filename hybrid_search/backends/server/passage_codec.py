@@ -80,18 +80,24 @@ def describe_metadata(metadata: Mapping[str, Any], layout: str) -> dict[str, Any
 
 
 def derive_fields(
-    codes: WordCodes, start: int, policy: str, text: str, graph: GraphVectors
+    codes: WordCodes, start: int, policy: str, text: str | None, graph: GraphVectors
 ) -> dict[str, Any]:
     """Return the fields that follow from a passage's word codes: these, and its covering spans.
 
-    Spans are of `policy`, placed in the document, whose passage begins at `start`.
+    Spans are of `policy`, placed in the document, whose passage begins at `start`. Without the
+    passage's `text` theirs is left out.
     """
     windows = window_policy.window_bounds(codes.counts, policy)
     bounds = np.stack((codes.words[windows[:, 0], 0], codes.words[windows[:, 1], 1]), axis=1)
     vectors = graph.encode_windows(codes, policy)
     have_vectors = np.any(vectors, axis=1)  # no server takes those of spans without tokens
     spans = [
-        {"start": first + start, "end": last + start, "text": text[first:last], "vector": vector}
+        {
+            "start": first + start,
+            "end": last + start,
+            **({} if text is None else {"text": text[first:last]}),
+            "vector": vector,
+        }
         for (first, last), vector in zip(
             bounds[have_vectors].tolist(), vectors[have_vectors], strict=True
         )

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from hybrid_search.backends.server.aliases import ServerIndex
 from hybrid_search.backends.server.dialects import find_dialect
 from hybrid_search.backends.server.passage_codec import CLOSE, OPEN
-from hybrid_search.backends.server.reach import Reach
+from hybrid_search.backends.server.reach import Reach, is_wide
 from hybrid_search.backends.types import FACETS, Request
 from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Range, Scalar
@@ -69,6 +69,14 @@ def choose_code_fields(request: Request) -> dict[str, Any]:
     """Return `CODES`, with the turns of a passage if the request asks for speakers."""
     turns = ["turn_speakers"] if request.speakers else []
     return {**CODES, "docvalue_fields": [*CODES["docvalue_fields"], *turns]}
+
+
+def choose_hit_fields(request: Request, index: ServerIndex) -> dict[str, Any]:
+    """Return what the legs ask of a hit: its codes, unless those of all are too much at once."""
+    has_codes = request.semantic and not is_wide(request)
+    fields = choose_code_fields(request) if has_codes else KEYS
+    version = ["source_version"] if index.attachment else []
+    return {**fields, "docvalue_fields": [*fields["docvalue_fields"], *version]}
 
 
 def match_body(
@@ -133,24 +141,28 @@ def knn_body(
     reach: Reach,
     index: ServerIndex,
     documents_before: Sequence[str],
+    *,
+    one_each: bool = False,
     **fields: Any,
 ) -> dict[str, Any]:
     """Return the search for the passages whose covering spans are nearest to the vector.
 
     The conditions hold during the search, not after it. With `documents_before`, the best passage
-    of each other document is returned. `fields` say what is returned of a hit.
+    of each other document is returned, with `one_each` that of each document. `fields` say what is
+    returned of a hit.
     """
+    one_each = one_each or bool(documents_before)
     dialect, searched = find_dialect(engine), max(reach.searched, reach.by_graph)
     knn = dialect.build_knn(
         index.graph.encode_query(request.vector),
-        searched if documents_before else reach.by_graph,  # many of them have the same document
+        searched if one_each else reach.by_graph,  # many of them have the same document
         searched,
         dialect.extend_filters(_request_filters(request, documents_before), index.filter),
     )
     return {
         "size": reach.by_graph,
         **knn,
-        **(BEST_OF_DOCUMENT if documents_before else {}),
+        **(BEST_OF_DOCUMENT if one_each else {}),
         **fields,
     }
 
@@ -196,6 +208,8 @@ def _ids_query(keys: Sequence[str]) -> dict[str, Any]:
 def _request_filters(request: Request, documents_before: Sequence[str]) -> list[dict[str, Any]]:
     """Return a filter for each condition, for the speakers, and against `documents_before`."""
     filters = [_condition_filter(condition) for condition in request.conditions]
+    if request.filter:
+        filters.append(dict(request.filter))
     if request.speakers:
         filters.append({"terms": {"speakers": list(request.speakers)}})
     if documents_before:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from hybrid_search.backends.index_names import check_index_name
@@ -47,14 +48,19 @@ class Searcher:
         return [hit for body in bodies for hit in self.search(index, body)["hits"]["hits"]]
 
     def search_together(
-        self, index: str, bodies: Mapping[str, Mapping[str, Any]]
+        self,
+        index: str,
+        bodies: Mapping[str, Mapping[str, Any]],
+        elsewhere: Mapping[str, str] = MappingProxyType({}),
     ) -> dict[str, Hits]:
         """Return the hits of several searches of `index` by their names, sent in one request.
 
-        The request is sent again if the server was too busy for one. Raises what `search` does.
+        `elsewhere` names the index of each search that is of another one. The request is sent again
+        if the server was too busy for one. Raises what `search` does.
         """
-        header = {"index": check_index_name(index), **self._params}
-        lines = [line for body in bodies.values() for line in (header, body)]
+        indexes = {name: check_index_name(elsewhere.get(name, index)) for name in bodies}
+        headers = ({"index": indexes[name], **self._params} for name in bodies)
+        lines = [line for pair in zip(headers, bodies.values(), strict=True) for line in pair]
 
         def read(answer: Any) -> dict[str, Hits]:
             responses = answers.RESPONSES.read(answer)["responses"]

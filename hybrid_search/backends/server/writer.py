@@ -117,14 +117,16 @@ class ServerWriter(Writer):
             if self._buffer:
                 if entry.spans > self._max_spans:
                     raise self._refuse_spans(entry)
-                source = passage_codec.build_source(
-                    entry, self._index.spec, self._buffer.taken_at, self._index.graph
-                )
+                source = self.build_source(entry, self._buffer.taken_at)
                 self._buffer.add(passage_codec.to_json(source))
         except InputError as error:
             self.abandon()
             return Refusal(entry.document, str(error), error.detail)
         return None
+
+    def build_source(self, entry: Entry, taken_at: str) -> dict[str, Any]:
+        """Return the server document of a passage; `taken_at` is the time in ISO 8601."""
+        return passage_codec.build_source(entry, self._index.spec, taken_at, self._index.graph)
 
     def _refuse_spans(self, entry: Entry) -> InputError:
         return InputError(

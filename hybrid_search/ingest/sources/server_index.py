@@ -38,7 +38,13 @@ REMEDY = "run the same command again, which skips what is unchanged"
 _log = logging.getLogger(__name__)
 
 
-_Hit = make_object(_index=str, _id=str, _source=NotRequired[dict[str, Any]])
+_Hit = make_object(
+    _index=str,
+    _id=str,
+    _source=NotRequired[dict[str, Any]],
+    _seq_no=NotRequired[NonNegativeInt],
+    _primary_term=NotRequired[NonNegativeInt],
+)
 _Hits = make_object(total=make_object(value=NonNegativeInt), hits=Items[_Hit])
 _PAGE = Shape[answers.Answer](make_object(_scroll_id=str, hits=_Hits))
 
@@ -65,7 +71,8 @@ def read_index(
         own_id = {HIT_ID: hit["_id"]} if columns["id"] == HIT_ID else {}
         return Record(number, fields={**hit.get("_source", {}), **own_id})
 
-    with closing(_iterate_hits(server, index)) as hits:
+    body = {"query": {"match_all": {}}, "sort": ["_doc"], "size": PAGE}
+    with closing(iterate_hits(server, index, body)) as hits:
         if options.rows == "turn":
             records = map(read_hit, count(1), hits)
             for record in group_calls(records, replace(options, columns=columns)):
@@ -79,13 +86,14 @@ def read_index(
             yield built.as_line(f"{hit['_index']}/{hit['_id']}")
 
 
-def _iterate_hits(server: Server, index: str) -> Generator[ServerHit, None, None]:
-    """Yield every document of `index`.
+def iterate_hits(
+    server: Server, index: str, body: Mapping[str, Any]
+) -> Generator[ServerHit, None, None]:
+    """Yield every document of `index` that a search finds, as of one moment.
 
     Raises:
         IndexStoreError: If the server no longer has the scroll, or an answer of it was lost.
     """
-    body = {"query": {"match_all": {}}, "sort": ["_doc"], "size": PAGE}
     params = {"scroll": KEEP, **COMPLETE_RESULTS}
     missing = IndexMissingError(
         f"there is no index {index!r} on {server} to read from: "
