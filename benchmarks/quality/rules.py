@@ -40,19 +40,20 @@ def measure(client: Client) -> dict[str, Any]:
     documents = [{key: call[key] for key in ("id", "turns")} for call in calls]
     client.ingest(documents, index="rules")
     found = {limit: mine_rules(client, limit) for limit in THRESHOLDS}
+    names = sorted({name for _, name in right})
     return {
         "calls": len(calls),
         "answers": len(right),
         "thresholds": {limit: judge(rows, right) for limit, rows in found.items()},
-        "rules": {
-            name: judge(
-                {row: match for row, match in found[0.2].items() if row[1] == name},
-                {row for row in right if row[1] == name},
-            )
-            for name in sorted({name for _, name in right})
-        },
+        "rules": {name: judge_rule(name, found[0.2], right) for name in names},
         "probabilities": judge_probabilities(found[min(THRESHOLDS)], right),
     }
+
+
+def judge_rule(name: str, found: Mapping[Answer, Match], right: set[Answer]) -> dict[str, float]:
+    """Return the figures of one rule."""
+    own = {answer: match for answer, match in found.items() if answer[1] == name}
+    return judge(own, {answer for answer in right if answer[1] == name})
 
 
 def mine_rules(client: Client, threshold: float) -> dict[Answer, Match]:

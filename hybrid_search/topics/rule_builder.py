@@ -94,11 +94,11 @@ def _asks_document(rule: Rule) -> bool:
 
 
 def _asks_seconds(expression: Expression) -> bool:
-    items = list(expression.walk())
-    lengths = [item.within for item in items] + [
-        item.region and item.region.length for item in items
-    ]
-    return any(length is not None and length.unit == "s" for length in lengths)
+    return any(
+        (item.within is not None and item.within.unit == "s")
+        or (item.region is not None and item.region.length.unit == "s")
+        for item in expression.walk()
+    )
 
 
 def measure_call(view: DocumentView) -> CallSize:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -99,16 +101,14 @@ def test_each_call_in_which_a_rule_holds_is_reported_once_with_its_evidence(clie
         assert (match.start, match.end, match.text) == (first.start, first.end, first.text)
         for part in match.evidence:
             mention = mentions[match.id, part.topic, part.start]  # and so at its topic's threshold
-            assert text[part.start : part.end] == part.text == mention.text
-            assert part.probability == mention.probability
-            assert (part.turn, part.speaker) == (mention.turn, mention.speaker)
-            assert (part.start_ms, part.end_ms) == (mention.start_ms, mention.end_ms)
-    places = [(match.id, match.start, match.end) for match in matches]
-    assert [place[1:] for place in places] == [
-        place[1:]
-        for name in dict.fromkeys(place[0] for place in places)
-        for place in sorted(item for item in places if item[0] == name)
-    ]
+            assert text[part.start : part.end] == part.text
+            names = [item.name for item in fields(part) if item.name != "amount"]
+            assert [getattr(part, name) for name in names] == [
+                getattr(mention, name) for name in names
+            ]
+    for name, group in groupby(matches, key=lambda match: match.id):
+        starts = [match.start for match in group]
+        assert starts == sorted(starts), name
 
 
 def test_the_probability_is_the_product_of_the_parts_and_the_amount_is_quoted(
