@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hybrid_search.backends.types import Position
+from hybrid_search.parameters import complete
 from hybrid_search.topics.call_counts import open_groups
 from hybrid_search.topics.match_file import ENCODERS, MatchFile, Progress
 from hybrid_search.topics.mention_calibration import MentionMaps
@@ -154,10 +155,11 @@ def estimate_shares(
     options: ShareOptions,
     fields: Mapping[str, str],
 ) -> dict[str, TopicShare | None]:
-    """Mine without writing matches, and return the share of each topic.
+    """Return the share of each topic in an index, mined without writing matches.
 
     `open_blocks` mines topics with `groups`, and `fields` are those of the index.
     """
+    chosen = ShareOptions(**complete(ShareOptions, options, "estimate_shares"))
     progress = start = Progress()
 
     def add(block: MinedBlock) -> Progress:
@@ -165,7 +167,7 @@ def estimate_shares(
         progress = progress.add(block, start, 0)
         return progress
 
-    blocks = open_blocks(topics, groups=open_groups(options, fields))
+    blocks = open_blocks(topics, groups=open_groups(chosen, fields))
     return _write(blocks, add, start, topics, lambda _: None).estimate_shares()
 
 
