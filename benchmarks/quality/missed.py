@@ -25,6 +25,7 @@ from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_m
 from benchmarks.quality.intent_topics import build_topics
 from benchmarks.quality.judging import choose_as_judge
 from hybrid_search import Topics, connect
+from hybrid_search.topics.call_counts import CallGroups
 from hybrid_search.topics.judging_queue import LEAST_PROBABILITY as LEAST_JUDGED
 from hybrid_search.topics.match_file import Progress
 from hybrid_search.topics.mention_calibration import MentionMap, MentionMaps
@@ -117,7 +118,7 @@ def measure_written(path: Path) -> dict[str, float]:
     progress = start = Progress()
     with connect("memory:") as client:
         client.ingest(documents)
-        for block in client.mine_blocks(topics, count_unlikely=True):
+        for block in client.mine_blocks(topics, groups=CallGroups()):
             progress = progress.add(block, start, 0)
             for match in block.matches:
                 found[match.topic].add(match.id)

@@ -4,8 +4,9 @@ The intents of calls_sgd are topics with three phrases each, as in `mining`; the
 the calls in which the customer states the intent, and the labels answer as people would. A draw
 takes one of the intents of the part ``dev``, and asks as ``judge --shares`` does, about calls drawn
 at random within each stratum; but what is known is fitted only before each number of answers that
-is measured, not after each. Beside it calls drawn at random are counted, with Wilson's interval
-(1927). The constants of `hybrid_search.topics.shares` are fitted on the part ``train``.
+is measured, and not after each answer. Beside it calls drawn at random are counted, with the
+interval of Wilson (1927). The constants of `hybrid_search.topics.shares` are fitted on the part
+``train``.
 
     python -m benchmarks.quality.shares --url embedded:FOLDER --index calls
 """

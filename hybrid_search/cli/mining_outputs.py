@@ -4,11 +4,12 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated
 
 from hybrid_search.errors import UsageError
 from hybrid_search.observability import logs
 from hybrid_search.parameters import Parameter
+from hybrid_search.topics.share_options import ShareOptions
 
 if TYPE_CHECKING:
     from hybrid_search.backends.server.backend import ServerBackend
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from hybrid_search.topics.run import MiningSummary
 
 
-class Output(TypedDict, total=False):
+class Output(ShareOptions, total=False):
     """Where the matches go, and the page of them."""
 
     out: Annotated[
@@ -50,25 +51,6 @@ class Output(TypedDict, total=False):
     report: Annotated[
         Path | None,
         Parameter("File for a page of the matches, in HTML; needs --out FILE in jsonl."),
-    ]
-    by: Annotated[
-        Sequence[str],
-        Parameter(
-            "Metadata field: the shares among the calls with each value are estimated, too.",
-            default=(),
-            value="FIELD",
-        ),
-    ]
-    date: Annotated[
-        str | None,
-        Parameter("Metadata field of dates by which weeks are counted.", value="FIELD"),
-    ]
-    judgments: Annotated[
-        Path,
-        Parameter(
-            "File with answers about calls, by judge --shares, which correct the shares.",
-            default=Path("judgments.jsonl"),
-        ),
     ]
 
 
@@ -116,11 +98,10 @@ def open_groups(client: "Client", index: str, output: Output) -> "CallGroups":
     """
     from hybrid_search.topics import call_counts
 
-    fields = client.describe(index).fields
-    date = output["date"]
-    if output["report"] and date is None:
-        date = call_counts.choose_date_field(fields)
-    return call_counts.open_groups(output["judgments"], output["by"], date, fields)
+    fields, options = client.describe(index).fields, output
+    if output["report"] and output["date"] is None:
+        options = {**output, "date": call_counts.choose_date_field(fields)}
+    return call_counts.open_groups(options, fields)
 
 
 def write_report(

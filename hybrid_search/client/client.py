@@ -42,6 +42,7 @@ from hybrid_search.text import window_policy
 from hybrid_search.text.residual_codes import DEFAULT_BITS, check_bits
 from hybrid_search.text.types import Document
 from hybrid_search.topics.match import Match
+from hybrid_search.topics.share_options import ShareOptions
 from hybrid_search.topics.topics import Topics, TopicSource
 
 if TYPE_CHECKING:
@@ -476,7 +477,6 @@ class Client:
         workers: int | None = None,
         feedback: int = 0,
         written_since: datetime | None = None,
-        count_unlikely: bool = False,
         groups: CallGroups | None = None,
     ) -> Iterator[MinedBlock]:
         """Yield the matches of `mine` in blocks, each with the progress of the run.
@@ -490,10 +490,8 @@ class Client:
             workers: As in `mine`.
             feedback: As in `mine`.
             written_since: Mine only documents written at this time or later. Servers only.
-            count_unlikely: Also count spans below the thresholds, to estimate how many mentions are
-                missed, and calls, to estimate shares.
-            groups: By which weeks and metadata calls are counted, and answers about them; implies
-                `count_unlikely`.
+            groups: Also count spans below the thresholds, to estimate how many mentions are missed,
+                and calls in these groups, to estimate shares.
 
         Returns:
             The blocks; the last one has the number of documents and passages mined.
@@ -520,7 +518,6 @@ class Client:
             written_since,
             engine,
             workers,
-            count_unlikely=count_unlikely,
             groups=groups,
         )
 
@@ -600,36 +597,27 @@ class Client:
         'refund'
         """
         from hybrid_search.topics.judging_queue import build_queue
-        from hybrid_search.topics.judgments import read_judgments
+        from hybrid_search.topics.judgments import read_earlier
         from hybrid_search.topics.share_queue import build_share_queue
 
-        path = Path(judgments) if judgments is not None else None
-        earlier = read_judgments(path) if path and path.exists() else []
-        open_blocks = partial(self.mine_blocks, index=index)
+        earlier = read_earlier(judgments) if judgments else []
         build = build_share_queue if shares else build_queue
+        open_blocks = partial(self.mine_blocks, index=index)
         return build(open_blocks, Topics.load(topics), earlier, report)
 
+    @expand_options(ShareOptions)
     def estimate_shares(
-        self,
-        topics: TopicSource,
-        judgments: str | Path | None = None,
-        *,
-        index: str = DEFAULT_INDEX,
-        by: Sequence[str] = (),
-        date: str | None = None,
+        self, topics: TopicSource, *, index: str = DEFAULT_INDEX, **options: Unpack[ShareOptions]
     ) -> dict[str, TopicShare | None]:
         """Return the share of calls that have each topic, with its 90 % interval.
 
-        Calls without a mention count as likely as their best span is. Answers about calls, as
-        ``hybrid-search judge --shares`` collects them, correct the shares; without them an interval
-        rests on the errors of the probabilities alone.
+        Calls without a mention count as likely as their best span is. Without answers about calls
+        an interval rests on the errors of the probabilities alone.
 
         Args:
             topics: As in `mine`.
-            judgments: A file of judgments, which need not exist.
             index: The index.
-            by: Metadata fields: also the shares among the calls with each value.
-            date: A metadata field of dates: also the shares among the calls of each week.
+            **options: Which calls, and the answers about them.
 
         Returns:
             The shares by topic; None for a topic whose probabilities are only a rough guide.
@@ -642,14 +630,12 @@ class Client:
         ...     client.estimate_shares(topics)["refund"].share.calls
         5
         """
-        from hybrid_search.topics.call_counts import open_groups
-        from hybrid_search.topics.run import mine_summary
+        from hybrid_search.topics.run import estimate_shares
 
-        fields = self.describe(index).fields
-        groups = open_groups(judgments, by, date, fields)
-        valid_topics = Topics.load(topics)
-        blocks = self.mine_blocks(valid_topics, index=index, groups=groups)
-        return mine_summary(blocks, valid_topics).estimate_shares()
+        open_blocks = partial(self.mine_blocks, index=index)
+        return estimate_shares(
+            open_blocks, Topics.load(topics), options, self.describe(index).fields
+        )
 
     def tune(
         self, topics: str | Path, judgments: str | Path, *, index: str = DEFAULT_INDEX

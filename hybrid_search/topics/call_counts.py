@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,9 @@ from hybrid_search.text.filters import list_values
 from hybrid_search.text.name_lists import describe_fields
 from hybrid_search.text.values import CALL_DATES, parse_date
 from hybrid_search.text.word_codes import UNREADABLE
-from hybrid_search.topics.judgments import Judgment, read_judgments
+from hybrid_search.topics.judgments import Judgment, read_earlier
 from hybrid_search.topics.logistic import Scores
+from hybrid_search.topics.share_options import ShareOptions
 from hybrid_search.topics.shares import STRATA, find_strata
 from hybrid_search.topics.topic import Topic
 from hybrid_search.topics.types import CallTables, Candidates, Integers, ScannedBlock
@@ -81,26 +81,21 @@ def choose_date_field(fields: Mapping[str, str]) -> str | None:
     return next((name for name in (*CALL_DATES, *dates) if name in dates), None)
 
 
-def open_groups(
-    judgments: str | Path | None,
-    by: Sequence[str],
-    date_field: str | None,
-    fields: Mapping[str, str],
-) -> CallGroups:
-    """Return how calls are counted, with the answers of a file, which need not exist.
+def open_groups(options: ShareOptions, fields: Mapping[str, str]) -> CallGroups:
+    """Return how calls are counted, with the answers of the file of judgments, if it exists.
 
     Raises:
         UsageError: If a field is not among those of the index, has no plain values, or a line of
             the file is not a judgment.
     """
+    by, date_field = tuple(options.get("by", ())), options.get("date")
     for name in (*by, *filter(None, [date_field])):
         if fields.get(name, "object") == "object":
             raise UsageError(
                 f"calls cannot be counted by {show_value(name)}: {describe_fields(fields, name)}"
             )
-    path = Path(judgments) if judgments is not None else None
-    rows = read_judgments(path) if path and path.exists() else []
-    return CallGroups(collect_answers(rows), tuple(by), date_field)
+    path = options.get("judgments")
+    return CallGroups(collect_answers(read_earlier(path) if path else []), by, date_field)
 
 
 def add_tables(first: CallTables, second: CallTables) -> CallTables:

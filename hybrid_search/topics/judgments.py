@@ -122,6 +122,11 @@ def read_judgments(path: Path) -> list[Judgment]:
     return list(judgments.values())
 
 
+def read_earlier(path: str | Path) -> list[Judgment]:
+    """Return the judgments of a file as `read_judgments`; none if there is no such file."""
+    return read_judgments(Path(path)) if Path(path).exists() else []
+
+
 def _split_last_line(data: bytes) -> tuple[int, bytes]:
     """Return where the last line of some bytes begins, and the line."""
     start = data.rfind(b"\n") + 1

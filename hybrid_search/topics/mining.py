@@ -58,7 +58,6 @@ def mine(
     engine: str = LOCAL,
     workers: int | None = None,
     *,
-    count_unlikely: bool = False,
     groups: CallGroups | None = None,
 ) -> Iterator[MinedBlock]:
     """Yield the matches of all topics in an index, block by block.
@@ -73,8 +72,6 @@ def mine(
     maps = choose_maps(
         topics, spec, load_calibration, has_prior=prior is not None, has_feedback=feedback > 0
     )
-    if count_unlikely and groups is None:
-        groups = CallGroups()
     scanned_probability = 1.0 if groups is None else LEAST_PROBABILITY
     matrix = build_matrix(encoder, topics, maps.find, scanned_probability)
     conditions = [_compile_conditions(topic, fields) for topic in topics]

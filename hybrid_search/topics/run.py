@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hybrid_search.backends.types import Position
+from hybrid_search.parameters import complete
+from hybrid_search.topics.call_counts import open_groups
 from hybrid_search.topics.match_file import ENCODERS, MatchFile, Progress
 from hybrid_search.topics.mention_calibration import MentionMaps
 from hybrid_search.topics.missed_mentions import MissedMentions, estimate_missed
+from hybrid_search.topics.share_options import ShareOptions
 from hybrid_search.topics.topic_matrix import least_probability
 from hybrid_search.topics.topic_shares import CheckedSpans, TopicShare, estimate_topic
 from hybrid_search.topics.topics import Topics
@@ -149,8 +152,17 @@ def write_stream(
     return _write(open_blocks(None), write_block, start, topics, report)
 
 
-def mine_summary(blocks: Iterator[MinedBlock], topics: Topics) -> MiningSummary:
-    """Mine without writing matches, and return what was counted."""
+def estimate_shares(
+    open_blocks: Callable[..., Iterator[MinedBlock]],
+    topics: Topics,
+    options: ShareOptions,
+    fields: Mapping[str, str],
+) -> dict[str, TopicShare | None]:
+    """Return the share of each topic in an index, mined without writing matches.
+
+    `open_blocks` mines topics with `groups`, and `fields` are those of the index.
+    """
+    chosen = ShareOptions(**complete(ShareOptions, options, "estimate_shares"))
     progress = start = Progress()
 
     def add(block: MinedBlock) -> Progress:
@@ -158,7 +170,8 @@ def mine_summary(blocks: Iterator[MinedBlock], topics: Topics) -> MiningSummary:
         progress = progress.add(block, start, 0)
         return progress
 
-    return _write(blocks, add, start, topics, lambda _: None)
+    blocks = open_blocks(topics, groups=open_groups(chosen, fields))
+    return _write(blocks, add, start, topics, lambda _: None).estimate_shares()
 
 
 def _write(

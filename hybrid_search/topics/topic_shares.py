@@ -102,15 +102,13 @@ def estimate_topic(
     everything = counted.pop(ALL)[ALL]
     model = StratumModel.from_map(used_map).add_answers(everything)
     probabilities = model.draw()
-    groups = {
-        name: _compare_weeks(own, everything.calls, probabilities)
-        if name.startswith(WEEK)
-        else {
-            value: GroupShare(estimate_share(counts, probabilities))
-            for value, counts in own.items()
-        }
-        for name, own in counted.items()
-    }
+    groups: dict[str, Mapping[str, GroupShare]] = {}
+    for name, own in counted.items():
+        if name.startswith(WEEK):
+            groups[name] = _compare_weeks(own, everything.calls, probabilities)
+        else:
+            shares = {value: estimate_share(counts, probabilities) for value, counts in own.items()}
+            groups[name] = {value: GroupShare(share) for value, share in shares.items()}
     return TopicShare(
         estimate_share(everything, probabilities), count_answers_to_halve(model, everything), groups
     )

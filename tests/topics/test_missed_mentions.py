@@ -11,6 +11,7 @@ from hybrid_search import Match, Topics
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.topics import mining
+from hybrid_search.topics.call_counts import CallGroups
 from hybrid_search.topics.match_file import Progress
 from hybrid_search.topics.mention_calibration import MentionMap
 from hybrid_search.topics.missed_mentions import count_log_odds, estimate_missed
@@ -79,7 +80,7 @@ def test_what_is_counted_is_what_a_lower_threshold_adds(name: str) -> None:
     }
     topics = Topics.load([{**HOLD, "threshold": 0.4}])
     blocks = mining.mine(
-        store, encoder, lambda *_: CALIBRATION, topics, "calls", count_unlikely=True
+        store, encoder, lambda *_: CALIBRATION, topics, "calls", groups=CallGroups()
     )
     progress = start = Progress()
     found: list[Match] = []
@@ -106,7 +107,7 @@ def test_conditions_are_looked_up_for_a_part() -> None:
             for who in ("agent", "nobody")
         ]
     )
-    options: Any = {"count_unlikely": True}
+    options: Any = {"groups": CallGroups()}
     progress = start = Progress()
     for block in mining.mine(store, encoder, lambda *_: CALIBRATION, topics, "calls", **options):
         progress = progress.add(block, start, 0)

@@ -67,8 +67,9 @@ def test_without_an_answer_the_share_is_the_mean_of_the_probabilities(stratum: i
 
 
 def test_answers_leave_the_error_of_a_sample() -> None:
-    """30 of 100 of 1,000 calls: off by 1.645 * sqrt(.9 * .3 * .7 / 100) = .0715, up and down.
+    """30 of 100 of 1,000 calls have the topic.
 
+    The interval is 1.645 * sqrt(.9 * .3 * .7 / 100) = .0715 up and down.
     .9 is the correction for a finite population. The prior, which says .56, adds a variance of log
     odds of 1 + 1.96 to one of 1 / 21: it moves the share by 1 in 60.
     """
@@ -135,7 +136,7 @@ def test_answers_are_wanted_where_many_calls_are_doubtful() -> None:
 
 
 def test_as_many_answers_are_needed_as_make_the_variance_a_quarter() -> None:
-    """Of a large stratum: n answers make the precision 1 / v + n w, which must be 4 / v.
+    """One large stratum: n answers make the precision 1 / v + n w, wanted is 4 / v.
 
     v = 1 + 1.96 = 2.96 and w, the slope of the mean probability .562, is .246 / sqrt(1 + .346 v) =
     .173, so that n = 3 / (v w) = 5.9.
@@ -232,8 +233,8 @@ def test_answers_about_calls_are_written_and_correct_the_share(
     assert {row.answer for row in judgments} == {"no"}
     whole = [json.loads(line) for line in result.stdout.splitlines()[1:4:2]]
     assert all(row["call"] == sample.open_document(row["id"]).text for row in whole)
-    before = sample.estimate_shares(topics)["refund"]
-    after = sample.estimate_shares(topics, path)["refund"]
+    before = sample.estimate_shares(topics, judgments=tmp_path / "none")["refund"]
+    after = sample.estimate_shares(topics, judgments=path)["refund"]
     assert before
     assert after
     assert (before.share.judged, after.share.judged) == (0, 13)
@@ -263,6 +264,6 @@ def test_conditions_of_a_topic_hold_for_calls_below_its_threshold(sample: Client
 def test_answers_of_other_calls_are_passed_over(sample: Client, tmp_path: Path) -> None:
     path = tmp_path / "judgments.jsonl"
     append_judgments(path, [make_judgment(make_match(1, 0.5), "yes", "yes")])
-    share = sample.estimate_shares(TOPICS, path)["refund"]
+    share = sample.estimate_shares(TOPICS, judgments=path)["refund"]
     assert share
     assert share.share.judged == 0

@@ -108,14 +108,13 @@ def build_page(
     `origin` says what the numbers come from, `missed` how many mentions are probably missed, and
     `shares` in which share of documents topics are.
     """
+    topics = [_describe_topic(name, counts, sentences, shares.get(name)) for name in counts.topics]
     return _template().render(
         counts=counts,
         weeks=counts.list_weeks(),
         trends=_plot_trends(counts),
         pairs=_list_pairs(counts),
-        topics=[
-            _describe_topic(name, counts, sentences, shares.get(name)) for name in counts.topics
-        ],
+        topics=topics,
         shares=shares,
         changes=_list_changes(shares),
         origin=origin,
