@@ -281,7 +281,7 @@ def test_conditions_and_a_filter_in_the_language_of_the_server_hold(other: Other
     banks = {"call-4", "call-5"}
     nested = {"nested": {"path": "labels", "query": {"term": {"labels.value": "bank"}}}}
     for alpha in (0, 0.5, 1):
-        conditions = [
+        conditions: list[dict[str, Any]] = [
             {"where": {"sector": "bank"}},
             {"where": {"sector": {"ne": "shop"}}},
             {"where": {"at": {"gte": "2026-03-04", "lt": "2026-03-06"}}},

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
@@ -43,6 +43,9 @@ class AttachedWriter(ServerWriter):
         super().__init__(server, index, options, patience=patience)
         self.attachment = attachment
         self.versions: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
 
     def build_source(self, entry: Entry, taken_at: str) -> dict[str, Any]:
         """Return what is stored of a passage: offsets and codes."""
