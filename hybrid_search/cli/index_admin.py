@@ -13,7 +13,7 @@ import typer
 
 from hybrid_search.api import connect
 from hybrid_search.cli import ingest_options, options
-from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY
+from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY, Patience
 from hybrid_search.errors import DamagedIndexError, HybridSearchError, UsageError
 from hybrid_search.observability import logs
 from hybrid_search.parameters import Parameter
@@ -47,6 +47,12 @@ class ServerSettings(TypedDict, total=False):
     ]
     shards: Annotated[int | None, Parameter("Primary shards.")]
     replicas: Annotated[int | None, Parameter("Copies of each shard.")]
+
+
+class WritingPlace(options.Place, total=False):
+    """Where an index is, the model that wrote it, and how long to wait for a server."""
+
+    patience: Patience
 
 
 def setup(
@@ -179,7 +185,7 @@ def redact(
     ],
     index: options.Index = DEFAULT_INDEX,
     *,
-    place: ingest_options.IngestPlace,
+    place: WritingPlace,
 ) -> None:
     """Mask spans of documents, and remove what was stored of them before from every file.
 
