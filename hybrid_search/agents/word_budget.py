@@ -19,15 +19,15 @@ def cut_texts(hits: list[Hit], max_words: int) -> tuple[list[Hit], dict[str, int
     its best span are left.
     """
     sizes = [_count_words(span["text"]) for hit in hits for span in hit["spans"]]
-    kept = sum(total <= max_words for total in accumulate(sizes))
-    left = max_words - sum(sizes) if kept == len(sizes) else 0
+    spans_shown = sum(total <= max_words for total in accumulate(sizes))
+    words_left = max_words - sum(sizes) if spans_shown == len(sizes) else 0
     cut_hits: list[Hit] = []
     for hit in hits:
-        cut_hit = {**hit, "spans": hit["spans"][:kept]}
-        kept -= len(cut_hit["spans"])
+        cut_hit = {**hit, "spans": hit["spans"][:spans_shown]}
+        spans_shown -= len(cut_hit["spans"])
         if "text" in hit:
-            cut_hit |= _cut_passage(hit, left)
-            left -= _count_words(cut_hit["text"])
+            cut_hit |= _cut_passage(hit, words_left)
+            words_left -= _count_words(cut_hit["text"])
         cut_hits.append(cut_hit)
     spans, all_words = _count(hits)
     spans_kept, words_kept = _count(cut_hits)

@@ -2,7 +2,7 @@
 
 An expression has *findings*: mentions that together fulfil it, with a probability, taking mentions
 as independent. All parts are right with the product of their probabilities, any of them with
-1 - ∏(1 - p), and a ``not`` with 1 - p of the most probable finding of what must not be said. These
+1 - ∏(1 - p), and a ``not`` with 1 - p of the most probable finding of what must not be call. These
 are the rules of extensional evaluation in a probabilistic database (Fuhr and Rölleke, "A
 probabilistic relational algebra for the integration of information retrieval and database
 systems", 1997; Dalvi and Suciu, "Efficient query evaluation on probabilistic databases", 2007).
@@ -94,7 +94,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _CallMentions:
     """What is said in the part of a document that an expression looks at.
 
     `doubtful` are mentions below the thresholds of their topics: they count only against a ``not``.
@@ -104,7 +104,7 @@ class _Said:
     doubtful: Sequence[Mention]
     size: CallSize
 
-    def restrict(self, expression: Expression) -> _Said:
+    def restrict(self, expression: Expression) -> _CallMentions:
         """Return what fulfils the conditions of an expression."""
         has_times = expression.within is not None and expression.within.unit == "s"
         if not (expression.speakers or expression.region or has_times):
@@ -122,7 +122,7 @@ class _Said:
         doubtful = [mention for mention in self.doubtful if fulfils(mention)]
         return replace(self, mentions=list(filter(fulfils, self.mentions)), doubtful=doubtful)
 
-    def add_doubtful(self) -> _Said:
+    def add_doubtful(self) -> _CallMentions:
         """Return the same, where doubtful mentions are mentions."""
         return replace(self, mentions=[*self.mentions, *self.doubtful], doubtful=())
 
@@ -143,23 +143,23 @@ def find_best(
         doubtful: Spans below the thresholds of topics under ``not``, which make it less probable.
         size: The size of the document.
     """
-    findings = _find(expression, _Said(mentions, doubtful, size), has_place=False)
+    findings = _find(expression, _CallMentions(mentions, doubtful, size), has_place=False)
     return findings[0] if findings else None
 
 
-def _find(expression: Expression, said: _Said, *, has_place: bool) -> list[Finding]:
+def _find(expression: Expression, call: _CallMentions, *, has_place: bool) -> list[Finding]:
     """Return the findings that no other one beats.
 
     `has_place` tells whether an expression around this one asks where they are.
     """
-    said = said.restrict(expression)
+    call = call.restrict(expression)
     if expression.kind == "topic":
-        findings = _find_topic(expression, said)
+        findings = _find_topic(expression, call)
     elif expression.kind == "then":
-        findings = _find_then(expression, said)
+        findings = _find_then(expression, call)
     else:
         combine = {"any": _find_any, "all": _find_all}[expression.kind]
-        findings = combine(expression, said, has_place=has_place)
+        findings = combine(expression, call, has_place=has_place)
     return _keep_best(findings, has_place=has_place)
 
 
@@ -172,7 +172,7 @@ def _keep_best(findings: Iterable[Finding], *, has_place: bool) -> list[Finding]
     ordered = sorted(findings, key=lambda item: (-item.probability, item.start, item.end))
     if not has_place:
         return ordered[:1]
-    kept: list[Finding] = []
+    unbeaten: list[Finding] = []
     # the innermost ones among them: starts and ends both grow
     starts: list[int] = []
     ends: list[int] = []
@@ -180,28 +180,30 @@ def _keep_best(findings: Iterable[Finding], *, has_place: bool) -> list[Finding]
         place = bisect_left(starts, finding.start)
         if place < len(starts) and ends[place] <= finding.end:
             continue
-        kept.append(finding)
+        unbeaten.append(finding)
         first, last = bisect_left(ends, finding.end), bisect_right(starts, finding.start)
         starts[first:last], ends[first:last] = [finding.start], [finding.end]
-    return kept
+    return unbeaten
 
 
-def _find_topic(expression: Expression, said: _Said) -> list[Finding]:
-    mentions = (mention for mention in said.mentions if mention.match.topic == expression.topic)
-    if wanted := expression.amount:
-        mentions = (found for mention in mentions if (found := _name_amount(mention, wanted)))
+def _find_topic(expression: Expression, call: _CallMentions) -> list[Finding]:
+    mentions: Iterable[Mention] = (
+        mention for mention in call.mentions if mention.match.topic == expression.topic
+    )
+    if comparison := expression.amount:
+        mentions = filter(None, (_name_amount(mention, comparison) for mention in mentions))
     return [Finding((mention,), mention, mention.match.probability) for mention in mentions]
 
 
-def _name_amount(mention: Mention, wanted: Comparison) -> Mention | None:
+def _name_amount(mention: Mention, comparison: Comparison) -> Mention | None:
     """Return the mention with the first number that is as wanted; None if it has none."""
-    texts = (amount.text for amount in mention.amounts if _compare(amount, wanted))
+    texts = (amount.text for amount in mention.amounts if _compare(amount, comparison))
     text = next(texts, None)
     return None if text is None else replace(mention, amount=text)
 
 
-def _compare(amount: Amount, wanted: Comparison) -> bool:
-    number, limit = amount.number, wanted.number
+def _compare(amount: Amount, comparison: Comparison) -> bool:
+    number, limit = amount.number, comparison.number
     answers = {
         ">": number > limit,
         ">=": number >= limit,
@@ -209,10 +211,10 @@ def _compare(amount: Amount, wanted: Comparison) -> bool:
         "<=": number <= limit,
         "=": number == limit,
     }
-    return answers[wanted.sign] and wanted.unit in ("", amount.unit)
+    return answers[comparison.sign] and comparison.unit in ("", amount.unit)
 
 
-def _find_any(expression: Expression, said: _Said, *, has_place: bool) -> list[Finding]:
+def _find_any(expression: Expression, call: _CallMentions, *, has_place: bool) -> list[Finding]:
     """Return findings of one part, and of several parts together.
 
     Parts with a common topic are not taken together: they are not independent.
@@ -220,35 +222,35 @@ def _find_any(expression: Expression, said: _Said, *, has_place: bool) -> list[F
     findings: list[Finding] = []
     topics: set[str] = set()
     for part in expression.parts:
-        found, names = _find(part, said, has_place=has_place), part.list_topics()
-        pairs = [(one, other) for one in findings for other in found if not names & topics]
+        part_findings, names = _find(part, call, has_place=has_place), part.list_topics()
+        pairs = [(one, other) for one in findings for other in part_findings if not names & topics]
         both = [
             one.join(other, 1 - (1 - one.probability) * (1 - other.probability))
             for one, other in pairs
         ]
-        findings = _keep_best([*findings, *found, *both], has_place=has_place)
+        findings = _keep_best([*findings, *part_findings, *both], has_place=has_place)
         topics |= names
     return findings
 
 
-def _find_all(expression: Expression, said: _Said, *, has_place: bool) -> list[Finding]:
+def _find_all(expression: Expression, call: _CallMentions, *, has_place: bool) -> list[Finding]:
     within = expression.within
     has_place = has_place or within is not None
     denied = [part for part in expression.parts if part.kind == "not"]
     spoken = [part for part in expression.parts if part.kind != "not"]
-    findings = _find(spoken[0], said, has_place=has_place)
+    findings = _find(spoken[0], call, has_place=has_place)
     for part in spoken[1:]:
-        found = _find(part, said, has_place=has_place)
-        pairs = ((one, other) for one in findings for other in found)
+        part_findings = _find(part, call, has_place=has_place)
+        pairs = ((one, other) for one in findings for other in part_findings)
         joined = (one.join(other, one.probability * other.probability) for one, other in pairs)
-        near = (both for both in joined if _is_near(both.first, both.last, within))
-        findings = _keep_best(near, has_place=has_place)
-    absences = [_Absence.find(part, said) for part in denied if findings]
+        within_reach = (both for both in joined if _is_near(both.first, both.last, within))
+        findings = _keep_best(within_reach, has_place=has_place)
+    absences = [_Absence.find(part, call) for part in denied if findings]
     checked = (_check_all(absences, item, _surround(item, item, within)) for item in findings)
     return list(filter(None, checked))
 
 
-def _find_then(expression: Expression, said: _Said) -> list[Finding]:
+def _find_then(expression: Expression, call: _CallMentions) -> list[Finding]:
     """Return findings of all parts in their order, part by part.
 
     Each chain of the parts so far is kept with its last part, behind which a ``not`` looks.
@@ -258,16 +260,18 @@ def _find_then(expression: Expression, said: _Said) -> list[Finding]:
     absences: list[_Absence] = []
     for part in expression.parts:
         if part.kind == "not":
-            absences.append(_Absence.find(part, said))
+            absences.append(_Absence.find(part, call))
             continue
-        found = _find(part, said, has_place=True)
+        part_findings = _find(part, call, has_place=True)
         if chains is None:
-            starts = ((item, _surround(None, item, within)) for item in found)
-            kept = ((item, _check_all(absences, item, place)) for item, place in starts)
-            chains = [(chain, item) for item, chain in kept if chain]
+            starts = ((item, _surround(None, item, within)) for item in part_findings)
+            checked = ((item, _check_all(absences, item, place)) for item, place in starts)
+            chains = [(chain, item) for item, chain in checked if chain]
         else:
             chains = [
-                (chain, item) for item in found for chain in _extend(chains, item, within, absences)
+                (chain, item)
+                for item in part_findings
+                for chain in _extend(chains, item, within, absences)
             ]
         absences = []
     findings = (
@@ -305,11 +309,11 @@ class _Absence:
     doubtful: Sequence[Finding]
 
     @classmethod
-    def find(cls, expression: Expression, said: _Said) -> _Absence:
+    def find(cls, expression: Expression, call: _CallMentions) -> _Absence:
         """Return what is said of the part of a ``not``."""
-        said, (part,) = said.restrict(expression), expression.parts
-        doubtful = _find(part, said.add_doubtful(), has_place=True) if said.doubtful else ()
-        return cls(_find(part, said, has_place=True), doubtful)
+        call, (part,) = call.restrict(expression), expression.parts
+        doubtful = _find(part, call.add_doubtful(), has_place=True) if call.doubtful else ()
+        return cls(_find(part, call, has_place=True), doubtful)
 
     def check(self, finding: Finding, is_in_place: IsInPlace) -> Finding | None:
         """Return the finding, less probable by what is doubtful; None if it does not hold."""
@@ -379,8 +383,8 @@ def _is_inside(mention: Mention, region: Region, size: CallSize) -> bool:
         begin, first, last = mention.match.start_ms, size.start_ms, size.end_ms
         if begin is None or first is None or last is None:
             return False
-        passed, left = (begin - first) / 1000, (last - begin) / 1000
-        return passed < length if region.end == "first" else left <= length
+        seconds_before, seconds_after = (begin - first) / 1000, (last - begin) / 1000
+        return seconds_before < length if region.end == "first" else seconds_after <= length
     total, begin = (
         (size.turns, mention.match.turn) if unit == "turns" else (size.words, mention.first_word)
     )

@@ -171,14 +171,18 @@ def functions(tree: ast.AST) -> Iterator[Function]:
 
 
 def code_lines(text: str, tree: ast.Module) -> frozenset[int]:
-    """Return the numbers of the lines with code: no docstring, no comment, no empty line.
+    """Return the numbers of the lines with code: no docstring, import, comment or empty line.
 
     A string that stands alone, as below a constant, is a docstring too.
     """
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     spans = [(token.start[0], token.end[0]) for token in tokens if token.type not in NO_CODE]
-    docstrings = filter(_is_lone_string, ast.walk(tree))
-    return _lines(spans) - _lines((node.lineno, node.end_lineno or 0) for node in docstrings)
+    free = (node for node in ast.walk(tree) if _is_lone_string(node) or _is_import(node))
+    return _lines(spans) - _lines((node.lineno, node.end_lineno or 0) for node in free)
+
+
+def _is_import(node: ast.AST) -> TypeGuard[ast.Import | ast.ImportFrom]:
+    return isinstance(node, ast.Import | ast.ImportFrom)
 
 
 def _is_lone_string(node: ast.AST) -> TypeGuard[ast.Expr]:
