@@ -94,11 +94,10 @@ def _asks_document(rule: Rule) -> bool:
 
 
 def _asks_seconds(expression: Expression) -> bool:
-    return any(
-        (item.within is not None and item.within.unit == "s")
-        or (item.region is not None and item.region.length.unit == "s")
-        for item in expression.walk()
-    )
+    items = list(expression.walk())
+    distances = [item.within for item in items if item.within]
+    regions = [item.region.length for item in items if item.region]
+    return any(length.unit == "s" for length in distances + regions)
 
 
 def measure_call(view: DocumentView) -> CallSize:
