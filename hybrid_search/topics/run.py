@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from hybrid_search.backends.types import Position
 from hybrid_search.parameters import complete
@@ -159,7 +159,7 @@ def estimate_shares(
 
     `open_blocks` mines topics with `groups`, and `fields` are those of the index.
     """
-    chosen = ShareOptions(**complete(ShareOptions, options, "estimate_shares"))
+    chosen = cast("ShareOptions", complete(ShareOptions, options, "estimate_shares"))
     progress = start = Progress()
 
     def add(block: MinedBlock) -> Progress:
