@@ -596,14 +596,10 @@ class Client:
         >>> queue.choose().topic
         'refund'
         """
-        from hybrid_search.topics.judging_queue import build_queue
-        from hybrid_search.topics.judgments import read_earlier
-        from hybrid_search.topics.share_queue import build_share_queue
+        from hybrid_search.topics.share_queue import open_queue
 
-        earlier = read_earlier(judgments) if judgments else []
-        build = build_share_queue if shares else build_queue
         open_blocks = partial(self.mine_blocks, index=index)
-        return build(open_blocks, Topics.load(topics), earlier, report)
+        return open_queue(open_blocks, Topics.load(topics), judgments, report, shares=shares)
 
     @expand_options(ShareOptions)
     def estimate_shares(
@@ -632,10 +628,8 @@ class Client:
         """
         from hybrid_search.topics.run import estimate_shares
 
-        open_blocks = partial(self.mine_blocks, index=index)
-        return estimate_shares(
-            open_blocks, Topics.load(topics), options, self.describe(index).fields
-        )
+        open_blocks, fields = partial(self.mine_blocks, index=index), self.describe(index).fields
+        return estimate_shares(open_blocks, Topics.load(topics), options, fields)
 
     def tune(
         self, topics: str | Path, judgments: str | Path, *, index: str = DEFAULT_INDEX
@@ -661,14 +655,10 @@ class Client:
         from hybrid_search.topics.judgments import read_judgments
         from hybrid_search.topics.tune_run import tune_topics
 
-        encoders = self._encoders_of(index)
+        encoders, rows = self._encoders_of(index), read_judgments(Path(judgments))
+        encoder, load_calibration = encoders.full, encoders.load_calibration
         return tune_topics(
-            self.backend,
-            encoders.full,
-            encoders.load_calibration,
-            Topics.load(topics),
-            read_judgments(Path(judgments)),
-            index,
+            self.backend, encoder, load_calibration, Topics.load(topics), rows, index
         )
 
     def similar(

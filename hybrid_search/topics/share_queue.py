@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -19,10 +20,11 @@ from hybrid_search.topics.judging_queue import (
     CandidateSample,
     JudgingQueue,
     Place,
+    build_queue,
     draw_number,
     match_place,
 )
-from hybrid_search.topics.judgments import Judgment
+from hybrid_search.topics.judgments import Judgment, read_earlier
 from hybrid_search.topics.match import Match
 from hybrid_search.topics.match_file import Progress
 from hybrid_search.topics.missed_mentions import LEAST_PROBABILITY
@@ -87,6 +89,23 @@ class ShareQueue(JudgingQueue):
                 yes[find_stratum(match)] += self._answers[place]
         counts = CallCounts(self._calls[topic], judged, yes)
         return self._models[topic].add_answers(counts), counts
+
+
+def open_queue(
+    open_blocks: Callable[[Topics], Iterator[MinedBlock]],
+    topics: Topics,
+    judgments: str | Path | None,
+    report: ReportMining | None = None,
+    *,
+    shares: bool,
+) -> JudgingQueue:
+    """Return a queue of spans, or of calls for `shares`, with the answers of a file so far.
+
+    The file need not exist; UsageError is raised if one of its lines is not valid.
+    """
+    earlier = read_earlier(judgments) if judgments else []
+    build = build_share_queue if shares else build_queue
+    return build(open_blocks, topics, earlier, report)
 
 
 def build_share_queue(

@@ -69,8 +69,8 @@ def find_strata(log_odds: Scores) -> Integers:
 
 def list_log_odds() -> Scores:
     """Return what the map says of each stratum, its middle, float64 ``[STRATA]``."""
-    log_odds: Scores = FIRST_BIN + BIN_WIDTH * (np.arange(STRATA, dtype=np.float64) - 0.5)
-    return log_odds
+    middles: Scores = FIRST_BIN + BIN_WIDTH * (np.arange(STRATA, dtype=np.float64) - 0.5)
+    return middles
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -66,11 +66,10 @@ class TopicShare:
         return {**self.share.to_dict(), **more}
 
     def __str__(self) -> str:
-        basis = f"{self.share.judged:,} answers" if self.share.judged else "no answer about calls"
-        halve = (
-            f", {self.answers_to_halve:,} more would halve that" if self.answers_to_halve else ""
-        )
-        return f"in {self.share} of calls by {basis}{halve}"
+        judged, more = self.share.judged, self.answers_to_halve
+        basis = f"by {judged:,} answers" if judged else "by the calibration of the model alone"
+        halve = f"; {more:,} more would halve that" if more else ""
+        return f"in {self.share} of calls ({basis}{halve})"
 
 
 @dataclass(frozen=True, slots=True)

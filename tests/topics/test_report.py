@@ -195,7 +195,9 @@ def test_the_share_of_a_value_is_of_the_documents_with_that_value() -> None:
     assert words == ["50.0% (40.0% to 60.0%)", "25.0% (20.0% to 30.0%)"]
     lengths = [float(width) for width in re.findall(r'<rect x="0" y="0" width="([\d.]+)"', table)]
     assert lengths == [0.5 * WIDTH, 0.25 * WIDTH]
-    assert "It is in 30.0% (20.0% to 40.0%) of calls by 2 answers, 7 more would halve that." in page
+    assert (
+        "It is in 30.0% (20.0% to 40.0%) of calls (by 2 answers; 7 more would halve that)." in page
+    )
 
 
 def test_only_a_sure_change_of_the_latest_week_is_listed() -> None:

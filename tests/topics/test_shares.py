@@ -237,11 +237,12 @@ def test_answers_about_calls_are_written_and_correct_the_share(
     after = sample.estimate_shares(topics, judgments=path)["refund"]
     assert before
     assert after
+    assert "by the calibration of the model alone" in str(before)
     assert (before.share.judged, after.share.judged) == (0, 13)
     assert after.share.share < before.share.share
     mined = invoke_cli("mine", *options, "--out", str(tmp_path / "matches.jsonl"))
     assert mined.json["shares"]["refund"] == after.to_dict()
-    assert "of calls by 13 answers" in mined.stderr
+    assert "of calls (by 13 answers" in mined.stderr
 
 
 def test_shares_of_values_and_weeks_are_of_all_calls(sample: Client) -> None:

@@ -246,12 +246,12 @@ def _find_weeks(share: TopicShare | None) -> Mapping[str, GroupShare]:
 
 def _list_changes(shares: Shares) -> list[tuple[str, GroupShare, GroupShare]]:
     """Return the topics that changed in the latest week, with the shares of the last two weeks."""
-    weeks = {name: list(_find_weeks(share).values())[-2:] for name, share in shares.items()}
-    return [
-        (name, last[0], last[1])
-        for name, last in weeks.items()
-        if len(last) == 2 and last[1].change
-    ]
+    changes = []
+    for name, share in shares.items():
+        weeks = list(_find_weeks(share).values())
+        if len(weeks) > 1 and weeks[-1].change:
+            changes.append((name, weeks[-2], weeks[-1]))
+    return changes
 
 
 def _count_values(values: Counter[str], portions: Mapping[str, tuple[float, str]]) -> Parts:
