@@ -63,6 +63,14 @@ def _build_lines(turns: list[tuple[str, str]]) -> Source:
     return {"talk": {"lines": [{"who": who, "words": words} for who, words in turns]}}
 
 
+def _build_utterances(turns: list[tuple[str, str]]) -> Source:
+    rows = [
+        {"speaker": who, "text": text, "at_ms": 1000 * number}
+        for number, (who, text) in enumerate(turns)
+    ]
+    return {"utterances": rows}
+
+
 OWN_ANALYZER = {
     "analysis": {
         "filter": {"plain": {"type": "stop", "stopwords": ["the", "my"]}},
@@ -71,51 +79,49 @@ OWN_ANALYZER = {
         },
     }
 }
-SHAPES = {
-    "text with an analyzer of its own": Shape(
-        {"text": "transcript"},
-        {"transcript": {"type": "text", "analyzer": "own"}},
-        lambda turns: {"transcript": "\n".join(text for _, text in turns)},
-        lambda source, _: str(source["transcript"]),
-        _match("transcript"),
-        speakers=False,
-        settings=OWN_ANALYZER,
-    ),
-    "list of utterances": Shape(
-        {"text": "turns=utterances.text", "columns": {"speaker": "speaker", "start": "at_ms"}},
-        {"utterances": {"properties": {"text": {"type": "text"}, "speaker": {"type": "keyword"}}}},
-        lambda turns: {
-            "utterances": [
-                {"speaker": who, "text": text, "at_ms": 1000 * number}
-                for number, (who, text) in enumerate(turns)
-            ]
-        },
-        lambda source, turn: str(source["utterances"][turn]["text"]),
-        _match("utterances.text"),
-    ),
-    "nested lines, rolled over": Shape(
-        {"text": "turns=talk.lines.words", "columns": {"speaker": "who"}},
-        {
-            "talk": {
-                "properties": {
-                    "lines": {
-                        "type": "nested",
-                        "properties": {"words": {"type": "text"}, "who": {"type": "keyword"}},
-                    }
+PLAIN_SHAPE = Shape(
+    {"text": "transcript"},
+    {"transcript": {"type": "text", "analyzer": "own"}},
+    lambda turns: {"transcript": "\n".join(text for _, text in turns)},
+    lambda source, _: str(source["transcript"]),
+    _match("transcript"),
+    speakers=False,
+    settings=OWN_ANALYZER,
+)
+LISTED_SHAPE = Shape(
+    {"text": "turns=utterances.text", "columns": {"speaker": "speaker", "start": "at_ms"}},
+    {"utterances": {"properties": {"text": {"type": "text"}, "speaker": {"type": "keyword"}}}},
+    _build_utterances,
+    lambda source, turn: str(source["utterances"][turn]["text"]),
+    _match("utterances.text"),
+)
+ROLLED_SHAPE = Shape(
+    {"text": "turns=talk.lines.words", "columns": {"speaker": "who"}},
+    {
+        "talk": {
+            "properties": {
+                "lines": {
+                    "type": "nested",
+                    "properties": {"words": {"type": "text"}, "who": {"type": "keyword"}},
                 }
             }
-        },
-        _build_lines,
-        lambda source, turn: str(source["talk"]["lines"][turn]["words"]),
-        lambda phrase: {
-            "nested": {
-                "path": "talk.lines",
-                "query": {"match": {"talk.lines.words": phrase}},
-                "score_mode": "max",
-            }
-        },
-        indexes=2,
-    ),
+        }
+    },
+    _build_lines,
+    lambda source, turn: str(source["talk"]["lines"][turn]["words"]),
+    lambda phrase: {
+        "nested": {
+            "path": "talk.lines",
+            "query": {"match": {"talk.lines.words": phrase}},
+            "score_mode": "max",
+        }
+    },
+    indexes=2,
+)
+SHAPES = {
+    "text with an analyzer of its own": PLAIN_SHAPE,
+    "list of utterances": LISTED_SHAPE,
+    "nested lines, rolled over": ROLLED_SHAPE,
 }
 LISTED = "list of utterances"
 ROLLED = "nested lines, rolled over"
@@ -490,12 +496,13 @@ with connect(url) as client:
 def test_after_a_kill_in_the_middle_the_same_command_leaves_every_document_once(url: str) -> None:
     with make_other(url, PLAIN) as other:
         words = [f"word{number}" for number in range(97)]
+        texts = [
+            " ".join(words[number * step % 97] for step in range(1, 300)) for number in range(60)
+        ]
+        names = [f"long-{number}" for number in range(60)]
         long = {
-            f"long-{number}": other.build(
-                f"long-{number}",
-                [("caller", " ".join(words[number * step % 97] for step in range(1, 300)))],
-            )
-            for number in range(60)
+            name: other.build(name, [("caller", text)])
+            for name, text in zip(names, texts, strict=True)
         }
         other.change(long)
         command = [sys.executable, "-c", WORKER, url, other.name]

@@ -41,7 +41,7 @@ A unit is a module, or a package with everything in it; "" is ``hybrid_search`` 
 layer do not import each other.
 """
 
-EMBEDDED = "backend facts record record_reader snapshot versions writer"
+EMBEDDED = "backend facts record record_reader remains snapshot versions writer"
 ALLOWED_IMPORTERS = {
     "onnxruntime": {"encoder.devices", "encoder.onnx"},
     "onnx": set(),
@@ -67,6 +67,7 @@ ALLOWED_IMPORTERS = {
         "backends.server.transport.shape",
         "encoder.model_folder",
         "ingest.document_parser",
+        "ingest.redactions",
         "ingest.sources.server_index",
         "retrievers.langchain",
         "serve.judging",

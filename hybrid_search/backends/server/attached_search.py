@@ -191,12 +191,7 @@ class AttachedSearch:
         found = {passage_codec.parse_passage_id(key)[0] for key in hits}
         documents = {**lexical, **self._match(request, found - lexical.keys())}
         hits |= self._find_passages(request, sorted(lexical.keys() - found))
-        current = {
-            key: hit
-            for key, hit in hits.items()
-            if (document := documents.get(passage_codec.parse_passage_id(key)[0]))
-            and _read_version(hit) in document.versions
-        }
+        current = {key: hit for key, hit in hits.items() if _is_current(key, hit, documents)}
         if is_wide(request):
             build_body = partial(request_bodies.codes_body, _build_sidecar_request(request))
             fetched = self.searcher.search_batches(self.head.alias, list(current), build_body)
@@ -288,6 +283,12 @@ def _score(request: Request, proposed: Proposed, lexical: Mapping[str, Visible])
     counted = f"HNSW, {len(proposed.hits)} passages scored exactly"
     method = counted if request.semantic else "not asked"
     return FoundPassages([*found, *words_alone], method)
+
+
+def _is_current(key: Key, hit: Mapping[str, Any], documents: Mapping[str, Visible]) -> bool:
+    """Return whether a passage was made from a version of its document that is visible."""
+    document = documents.get(passage_codec.parse_passage_id(key)[0])
+    return document is not None and _read_version(hit) in document.versions
 
 
 def _build_passage(
