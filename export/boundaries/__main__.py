@@ -29,7 +29,7 @@ def main() -> None:
         full_encoder = encoder.load(options.model, "cpu")
     except HybridSearchError as error:
         raise SystemExit(str(error)) from error
-    trained = train_prior(full_encoder, options.data, options.seed, report)
+    trained = train_prior(full_encoder, options.data, options.seed, report, options.texts)
     path = options.model / FILE
     write_priors(path, trained.priors)
     record_digest(path)
@@ -42,6 +42,9 @@ def main() -> None:
 
 def _parse_options() -> argparse.Namespace:
     parser = make_parser("export.boundaries", __doc__)
+    parser.add_argument(
+        "--texts", type=int, help="use at most so many texts with labelled gaps; default: all"
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     return parser.parse_args()
 

@@ -70,10 +70,13 @@ class LabelledText:
     known: Flags
 
 
-def read_labelled_texts(data: Path, seed: int, languages: Collection[str]) -> list[LabelledText]:
-    """Return the texts of all sources in random order, each as written and as recognised.
+def read_labelled_texts(
+    data: Path, seed: int, languages: Collection[str], most: int | None = None
+) -> list[LabelledText]:
+    """Return texts of all sources in random order, each as written and as recognised.
 
-    They are in English, and in the other languages of `languages`, by their codes.
+    They are in English, and in the other languages of `languages`, by their codes. At most `most`
+    are used; all if it is None.
     """
     candidates = {name: source.read(data) for name, source in SOURCES.items()}
     counts = {name: source.count for name, source in SOURCES.items()}
@@ -89,7 +92,7 @@ def read_labelled_texts(data: Path, seed: int, languages: Collection[str]) -> li
     corpora.make_random(seed, "order").shuffle(texts)
     return [
         labelled
-        for number, (name, text, clause) in enumerate(texts)
+        for number, (name, text, clause) in enumerate(texts[:most])
         for labelled in label_text(number, name, text, clause)
     ]
 

@@ -73,7 +73,11 @@ class TrainedPrior:
 
 
 def train_prior(
-    encoder: Encoder, data: Path, seed: int, progress: Progress = lambda _: None
+    encoder: Encoder,
+    data: Path,
+    seed: int,
+    progress: Progress = lambda _: None,
+    most_texts: int | None = None,
 ) -> TrainedPrior:
     """Return the prior of each size of an encoder, which has vectors in full.
 
@@ -82,8 +86,9 @@ def train_prior(
         data: The folder of data sets.
         seed: Of all draws, and of the network.
         progress: Is told what was done.
+        most_texts: How many texts with labelled gaps are used at most; None for all.
     """
-    labelled_texts = read_labelled_texts(data, seed, encoder.info.languages)
+    labelled_texts = read_labelled_texts(data, seed, encoder.info.languages, most_texts)
     encodings = encode_texts(encoder, [labelled.text for labelled in labelled_texts], progress)
     gap_examples = [
         LabelledEncoding(labelled, encoded)

@@ -140,6 +140,7 @@ def test_a_model_of_several_languages_learns_from_turns_in_them(
     added = [text for text in several if text.source == gaps.TRANSLATED]
     assert len(added) > 1000
     assert {detect_language(text.text, ("de", "en", "fr", "es")) for text in added[:50]} == {"de"}
+    assert len({text.number for text in gaps.read_labelled_texts(data, 1, ("en",), 5)}) == 5
     count = Counter(text.source for text in several)[gaps.TOPICS]
     assert count > Counter(text.source for text in english)[gaps.TOPICS]  # German topics
 
