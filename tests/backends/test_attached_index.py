@@ -129,7 +129,7 @@ PLAIN = "text with an analyzer of its own"
 
 
 @dataclass(slots=True)
-class Other:
+class ForeignIndex:
     """An index of another program, behind an alias over one or two indexes, and a client."""
 
     name: str
@@ -218,11 +218,11 @@ def _tiny() -> Iterator[None]:
 
 
 @contextmanager
-def make_other(url: str, shape: str) -> Iterator[Other]:
+def make_foreign(url: str, shape: str) -> Iterator[ForeignIndex]:
     with unique_index_name(url) as name, connect(url) as client:
-        other = Other(name, client, SHAPES[shape])
-        other.make()
-        yield other
+        foreign = ForeignIndex(name, client, SHAPES[shape])
+        foreign.make()
+        yield foreign
 
 
 @pytest.fixture(scope="module", params=URLS)
@@ -231,34 +231,34 @@ def url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module", params=SHAPES)
-def other(url: str, request: pytest.FixtureRequest) -> Iterator[Other]:
+def foreign(url: str, request: pytest.FixtureRequest) -> Iterator[ForeignIndex]:
     """An attached index of each shape, which is only read."""
-    with make_other(url, request.param) as made:
+    with make_foreign(url, request.param) as made:
         assert made.attach().documents == len(CALLS)
         yield made
 
 
-def test_a_span_stands_where_it_says_in_the_field_of_the_other_index(other: Other) -> None:
+def test_a_span_stands_where_it_says_in_the_field_of_the_other_index(foreign: ForeignIndex) -> None:
     for id_, turns in CALLS.items():
         number, (speaker, text) = max(enumerate(turns), key=lambda item: len(item[1][1]))
-        hit = other.query(text, alpha=1, spans=1).hits[0]
+        hit = foreign.query(text, alpha=1, spans=1).hits[0]
         (span,) = hit.spans
-        source = other.read(id_)["_source"]
+        source = foreign.read(id_)["_source"]
         assert hit.id == id_
         assert len(span.text) > len(text) / 2  # punctuation at its ends is none of it
-        if other.shape.speakers:
-            own_text = other.shape.read_turn(source, number)
+        if foreign.shape.speakers:
+            own_text = foreign.shape.read_turn(source, number)
             assert (span.turn, span.speaker) == (number, speaker)
             assert own_text[span.turn_start : span.turn_end] == span.text
         else:
-            assert other.shape.read_turn(source, 0)[span.start : span.end] == span.text
+            assert foreign.shape.read_turn(source, 0)[span.start : span.end] == span.text
         kept = {name: source[name] for name in ("sector", "at", "labels")}
         assert {name: hit.metadata[name] for name in kept} == kept
         assert span.text not in json.dumps(hit.metadata, ensure_ascii=False)
 
 
-def test_the_sidecar_has_no_word_of_a_text_and_no_speaker(other: Other) -> None:
-    stored = other.list_stored()
+def test_the_sidecar_has_no_word_of_a_text_and_no_speaker(foreign: ForeignIndex) -> None:
+    stored = foreign.list_stored()
     assert len(stored) == len(CALLS)
     everything = json.dumps([hit.get("_source", {}) | hit.get("fields", {}) for hit in stored])
     words = {
@@ -272,18 +272,18 @@ def test_the_sidecar_has_no_word_of_a_text_and_no_speaker(other: Other) -> None:
         assert len(word) < 5 or word not in everything.lower()
 
 
-def test_bm25_is_the_score_that_the_index_itself_gives_a_document(other: Other) -> None:
+def test_bm25_is_the_score_that_the_index_itself_gives_a_document(foreign: ForeignIndex) -> None:
     phrase = "the parcel of my neighbour was busy"
-    body = {"query": other.shape.word_query(phrase), "_source": False}
-    expected = {hit["_id"]: pytest.approx(hit["_score"]) for hit in other.search(body)}
+    body = {"query": foreign.shape.word_query(phrase), "_source": False}
+    expected = {hit["_id"]: pytest.approx(hit["_score"]) for hit in foreign.search(body)}
     assert len(expected) > 1
     for alpha in (0, 0.5):
-        hits = other.query(phrase, alpha=alpha).hits
+        hits = foreign.query(phrase, alpha=alpha).hits
         assert {hit.id: hit.bm25 for hit in hits if hit.bm25} == expected
-    assert [hit.id for hit in other.query(phrase, alpha=0)] == list(expected)
+    assert [hit.id for hit in foreign.query(phrase, alpha=0)] == list(expected)
 
 
-def test_conditions_and_a_filter_in_the_language_of_the_server_hold(other: Other) -> None:
+def test_conditions_and_a_filter_in_the_language_of_the_server_hold(foreign: ForeignIndex) -> None:
     banks = {"call-4", "call-5"}
     nested = {"nested": {"path": "labels", "query": {"term": {"labels.value": "bank"}}}}
     for alpha in (0, 0.5, 1):
@@ -297,75 +297,77 @@ def test_conditions_and_a_filter_in_the_language_of_the_server_hold(other: Other
         ]
         for options in conditions:
             found = {
-                hit.id for hit in other.query("the parcel was charged", alpha=alpha, **options)
+                hit.id for hit in foreign.query("the parcel was charged", alpha=alpha, **options)
             }
             assert found == banks, (alpha, options)
-    assert other.query("parcel", where={"sector": "none"}).total == 0
+    assert foreign.query("parcel", where={"sector": "none"}).total == 0
     with pytest.raises(UsageError, match="cannot filter on 'colour'"):
-        other.query("parcel", where={"colour": "red"})
+        foreign.query("parcel", where={"colour": "red"})
 
 
 @pytest.mark.parametrize("shape", [PLAIN, ROLLED])
 def test_new_changed_and_vanished_documents_are_followed(url: str, shape: str) -> None:
-    with make_other(url, shape) as other:
-        other.attach()
-        assert other.sync() == (0, 6, 0)
-        other.change(
+    with make_foreign(url, shape) as foreign:
+        foreign.attach()
+        assert foreign.sync() == (0, 6, 0)
+        foreign.change(
             {
-                "call-1": other.build("call-1", [("caller", "All is well with the toaster.")]),
-                "call-2": other.build("call-2", CALLS["call-2"], sector="bank"),
-                "call-9": other.build("call-9", [("caller", "The lamp flickers at night.")]),
+                "call-1": foreign.build("call-1", [("caller", "All is well with the toaster.")]),
+                "call-2": foreign.build("call-2", CALLS["call-2"], sector="bank"),
+                "call-9": foreign.build("call-9", [("caller", "The lamp flickers at night.")]),
                 "call-3": None,
                 "call-6": {"sector": "shop"},
             }
         )
-        by_words = other.query("toaster", alpha=0).hits  # as yet without spans
+        by_words = foreign.query("toaster", alpha=0).hits  # as yet without spans
         assert (by_words[0].id, by_words[0].spans) == ("call-1", [])
         assert "toaster" in by_words[0].text
-        shown = {hit.id: hit.spans for hit in other.query("I want my money back").hits}
+        shown = {hit.id: hit.spans for hit in foreign.query("I want my money back").hits}
         assert not shown.get("call-1")
         assert "call-3" not in shown
 
-        # 1 has another text and 1 is new; 1 has other metadata, and 2 are untouched; 1 is gone, and
+        # 1 has another text and 1 is new; 1 has foreign metadata, and 2 are untouched; 1 is gone, and
         # 1 has no text any more
-        assert other.sync() == (2, 3, 2)
-        assert other.sync() == (0, 5, 0)
-        spans = {hit.id: hit.spans for hit in other.query("toaster", alpha=1).hits}
+        assert foreign.sync() == (2, 3, 2)
+        assert foreign.sync() == (0, 5, 0)
+        spans = {hit.id: hit.spans for hit in foreign.query("toaster", alpha=1).hits}
         assert set(spans) == {"call-1", "call-2", "call-4", "call-5", "call-9"}
         assert all(spans.values())
-        assert other.query("busy", where={"sector": "bank"}, alpha=1).total == 3
+        assert foreign.query("busy", where={"sector": "bank"}, alpha=1).total == 3
 
 
 def test_a_text_that_changed_unnoticed_is_never_shown_by_its_old_offsets(url: str) -> None:
-    with make_other(url, PLAIN) as other:
-        other.attach()
+    with make_foreign(url, PLAIN) as foreign:
+        foreign.attach()
         text = "Ignatz lives elsewhere these days, with another parcel."
-        other.change({"call-4": other.build("call-4", [("caller", text)]), "call-5": {"at": None}})
-        version = str(Version.from_hit(other.read("call-4")))
-        attachment = other.backend.find_attachment(other.name)
+        foreign.change(
+            {"call-4": foreign.build("call-4", [("caller", text)]), "call-5": {"at": None}}
+        )
+        version = str(Version.from_hit(foreign.read("call-4")))
+        attachment = foreign.backend.find_attachment(foreign.name)
         assert attachment
         spec = replace(make_spec(), codes=FINEST)
-        with other.backend.attach(attachment, spec) as writer:
+        with foreign.backend.attach(attachment, spec) as writer:
             writer.stamp({"call-4": version})  # as if its new text had been read
-        result = other.query("My neighbour Ignatz has the parcel")
+        result = foreign.query("My neighbour Ignatz has the parcel")
         assert "call-4" not in {hit.id for hit in result}
         (warning,) = result.plan["warnings"]
         assert "its text has changed since the last sync" in warning
-        assert f"hybrid-search attach --index {other.name} --sync" in warning
+        assert f"hybrid-search attach --index {foreign.name} --sync" in warning
 
 
-def test_only_what_an_alias_shows_is_found_and_told(other: Other) -> None:
+def test_only_what_an_alias_shows_is_found_and_told(foreign: ForeignIndex) -> None:
     """An alias with a filter stands in for a role, which OpenSearch has by a plugin alone."""
-    part = f"{other.name}-banks"
+    part = f"{foreign.name}-banks"
     add = {"alias": part, "filter": {"term": {"sector": "bank"}}}
-    numbers = range(1, other.shape.indexes + 1)
-    actions = [{"add": {"index": f"{other.name}-{number:06d}", **add}} for number in numbers]
-    other.backend.server.request("POST", "/_aliases", body={"actions": actions})
-    assert_told_nothing(other.client, part, visible={"call-4", "call-5"})
+    numbers = range(1, foreign.shape.indexes + 1)
+    actions = [{"add": {"index": f"{foreign.name}-{number:06d}", **add}} for number in numbers]
+    foreign.backend.server.request("POST", "/_aliases", body={"actions": actions})
+    assert_told_nothing(foreign.client, part, visible={"call-4", "call-5"})
 
 
 def assert_told_nothing(client: Client, index: str, visible: set[str]) -> None:
-    """Ask for the words of all other calls, and assert that none of them is told."""
+    """Ask for the words of all foreign calls, and assert that none of them is told."""
     hidden = {id_: turns for id_, turns in CALLS.items() if id_ not in visible}
     words = {word.strip(".,?") for turns in hidden.values() for _, t in turns for word in t.split()}
     long_words = {word for word in words if len(word) > 4}
@@ -386,63 +388,65 @@ def assert_told_nothing(client: Client, index: str, visible: set[str]) -> None:
     assert not {word for row in similar for word in long_words if word in row.text}
 
 
-def test_speakers_are_told_apart(other: Other) -> None:
-    if not other.shape.speakers:
+def test_speakers_are_told_apart(foreign: ForeignIndex) -> None:
+    if not foreign.shape.speakers:
         pytest.skip("this shape has no speakers")
     text = "The line was busy"
-    assert "line" in other.query(text, alpha=1, speaker="agent").hits[0].spans[0].text
-    said_by_callers = other.query(text, alpha=1, speaker="caller").hits
+    assert "line" in foreign.query(text, alpha=1, speaker="agent").hits[0].spans[0].text
+    said_by_callers = foreign.query(text, alpha=1, speaker="caller").hits
     assert {span.speaker for hit in said_by_callers for span in hit.spans} == {"caller"}
 
 
-def test_a_document_is_opened_mined_and_verified(other: Other) -> None:
-    view = other.client.open_document("call-4", "the parcel", index=other.name, spans=1)
+def test_a_document_is_opened_mined_and_verified(foreign: ForeignIndex) -> None:
+    view = foreign.client.open_document("call-4", "the parcel", index=foreign.name, spans=1)
     assert view.text == "\n".join(text for _, text in CALLS["call-4"])
     assert "parcel" in view.spans[0].text
     phrase = "My neighbour Ignatz has the parcel"
     topic = {"name": "parcel", "phrases": [phrase], "threshold": 0.8}
-    (match,) = other.client.mine([topic], index=other.name)
+    (match,) = foreign.client.mine([topic], index=foreign.name)
     assert match.id == "call-4"
     assert match.text in CALLS["call-4"][0][1]
-    assert other.client.verify(other.name, full=True).is_sound
+    assert foreign.client.verify(foreign.name, full=True).is_sound
 
 
-def test_the_index_itself_is_never_written(other: Other) -> None:
+def test_the_index_itself_is_never_written(foreign: ForeignIndex) -> None:
     for attempt in (
-        lambda: other.client.ingest([{"id": "x", "text": "y"}], index=other.name),
-        lambda: other.client.ingest([{"id": "x", "text": "y"}], index=f"{other.name}.spans"),
-        lambda: other.client.delete(["call-1"], index=other.name),
-        lambda: other.client.drop(other.name),
-        lambda: other.client.reindex(other.name),
+        lambda: foreign.client.ingest([{"id": "x", "text": "y"}], index=foreign.name),
+        lambda: foreign.client.ingest([{"id": "x", "text": "y"}], index=f"{foreign.name}.spans"),
+        lambda: foreign.client.delete(["call-1"], index=foreign.name),
+        lambda: foreign.client.drop(foreign.name),
+        lambda: foreign.client.reindex(foreign.name),
     ):
         with pytest.raises(UsageError, match="its documents are those of another program"):
             attempt()
-    assert len(other.search({})) == len(CALLS)
+    assert len(foreign.search({})) == len(CALLS)
 
 
-def test_a_field_that_has_no_searchable_text_is_refused_with_those_that_have(other: Other) -> None:
-    own = other.shape.attach["text"].rpartition("=")[2]
+def test_a_field_that_has_no_searchable_text_is_refused_with_those_that_have(
+    foreign: ForeignIndex,
+) -> None:
+    own = foreign.shape.attach["text"].rpartition("=")[2]
     for text, described in (("body", "is not in its mapping"), ("sector", "is a keyword")):
         with pytest.raises(UsageError, match=f"{described}.*: its texts are {own}"):
-            other.client.attach(other.name, text)
+            foreign.client.attach(foreign.name, text)
 
 
 def test_a_template_decides_what_bm25_asks_and_the_spans_go_without_the_index(url: str) -> None:
-    with make_other(url, PLAIN) as other:
+    with make_foreign(url, PLAIN) as foreign:
         with pytest.raises(IndexStoreError, match="hybrid-search attach"):
-            other.query("parcel")
+            foreign.query("parcel")
         words = {"match": {"transcript": "{{phrase}}"}}
         sector = {"constant_score": {"filter": {"term": {"sector": "bank"}}, "boost": 50}}
         template = {"bool": {"must": [words], "should": [sector]}}
-        other.client.attach(other.name, "transcript", template=template)
-        hits = other.query("was", alpha=0).hits
+        foreign.client.attach(foreign.name, "transcript", template=template)
+        hits = foreign.query("was", alpha=0).hits
         assert [(hit.id, hit.bm25 > 50) for hit in hits] == [("call-5", True), ("call-2", False)]
         with pytest.raises(UsageError, match="was made with template"):
-            other.client.attach(other.name, "transcript")
+            foreign.client.attach(foreign.name, "transcript")
         with pytest.raises(UsageError, match=r'no "\{\{phrase\}\}"'):
-            other.client.attach(other.name, "transcript", template={"match_all": {}})
-        other.client.drop(f"{other.name}.spans")
-        assert len(other.search({})) == len(CALLS)
+            foreign.client.attach(foreign.name, "transcript", template={"match_all": {}})
+        foreign.client.drop(f"{foreign.name}.spans")
+        assert len(foreign.search({})) == len(CALLS)
 
 
 def test_a_data_stream_is_read(url: str) -> None:
@@ -494,18 +498,18 @@ with connect(url) as client:
 
 
 def test_after_a_kill_in_the_middle_the_same_command_leaves_every_document_once(url: str) -> None:
-    with make_other(url, PLAIN) as other:
+    with make_foreign(url, PLAIN) as foreign:
         words = [f"word{number}" for number in range(97)]
         texts = [
             " ".join(words[number * step % 97] for step in range(1, 300)) for number in range(60)
         ]
         names = [f"long-{number}" for number in range(60)]
         long = {
-            name: other.build(name, [("caller", text)])
+            name: foreign.build(name, [("caller", text)])
             for name, text in zip(names, texts, strict=True)
         }
-        other.change(long)
-        command = [sys.executable, "-c", WORKER, url, other.name]
+        foreign.change(long)
+        command = [sys.executable, "-c", WORKER, url, foreign.name]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         process = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -515,11 +519,11 @@ def test_after_a_kill_in_the_middle_the_same_command_leaves_every_document_once(
         process.kill()
         process.communicate()
         assert 0 < written < 66
-        summary = other.attach()
+        summary = foreign.attach()
         assert summary.documents + summary.skipped == 66
         assert summary.documents <= 66 - written
-        assert other.sync() == (0, 66, 0)
-        stored = [hit["_source"] for hit in other.list_stored()]
+        assert foreign.sync() == (0, 66, 0)
+        stored = [hit["_source"] for hit in foreign.list_stored()]
         places = {(source["document_id"], source["ordinal"]) for source in stored}
         assert len(places) == len(stored) > 66
         assert {id_ for id_, _ in places} == {*CALLS, *long}
@@ -527,13 +531,13 @@ def test_after_a_kill_in_the_middle_the_same_command_leaves_every_document_once(
 
 
 def test_the_command_attaches_and_follows(url: str) -> None:
-    with make_other(url, LISTED) as other:
-        place = ("--index", other.name, "--url", url)
+    with make_foreign(url, LISTED) as foreign:
+        place = ("--index", foreign.name, "--url", url)
         assert "--text transcript" in invoke_cli("attach", *place).error
         texts = ("--text", "turns=utterances.text", "--columns", "speaker=speaker")
         first = invoke_cli("attach", *place, *texts)
         assert (first.status, first.json["documents"]) == (0, len(CALLS))
-        other.change({"call-3": None})
+        foreign.change({"call-3": None})
         again = invoke_cli("attach", *place, "--sync")
         assert (again.json["documents"], again.json["deleted"]) == (0, 1)
         dsl = json.dumps({"term": {"sector": "bank"}})
