@@ -326,7 +326,7 @@ def test_new_changed_and_vanished_documents_are_followed(url: str, shape: str) -
         assert not shown.get("call-1")
         assert "call-3" not in shown
 
-        # 1 has another text and 1 is new; 1 has foreign metadata, and 2 are untouched; 1 is gone, and
+        # 1 has another text and 1 is new; 1 has other metadata, and 2 are untouched; 1 is gone, and
         # 1 has no text any more
         assert foreign.sync() == (2, 3, 2)
         assert foreign.sync() == (0, 5, 0)
@@ -367,7 +367,7 @@ def test_only_what_an_alias_shows_is_found_and_told(foreign: ForeignIndex) -> No
 
 
 def assert_told_nothing(client: Client, index: str, visible: set[str]) -> None:
-    """Ask for the words of all foreign calls, and assert that none of them is told."""
+    """Ask for the words of all other calls, and assert that none of them is told."""
     hidden = {id_: turns for id_, turns in CALLS.items() if id_ not in visible}
     words = {word.strip(".,?") for turns in hidden.values() for _, t in turns for word in t.split()}
     long_words = {word for word in words if len(word) > 4}
