@@ -80,7 +80,7 @@ reindex calls.jsonl --index calls --model other-model
 delete call-17 call-18 --index calls
 delete --index calls --yes
 redact --index calls --spans spans.jsonl
-redact --index calls --spans spans.jsonl > receipt.jsonl
+redact --spans spans.jsonl --url embedded:FOLDER
 verify --index calls
 verify --index calls --repair
 plan calls.jsonl
