@@ -92,7 +92,7 @@ def test_planted_words_are_gone_and_all_else_is_as_if_they_had_never_been_there(
             ],
         )
         assert list_codes(client) == list_codes(fresh)
-        for phrase in ("Orla", *PLANTED.words, "my money back", "the card is"):
+        for phrase in ("Orla", *PLANTED.words, "my money back", "card"):
             assert bm25_scores(client.backend, phrase) == pytest.approx(
                 bm25_scores(fresh.backend, phrase), rel=1e-5
             )
