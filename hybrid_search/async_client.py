@@ -129,6 +129,8 @@ class AsyncClient:
     setup = _run_in_thread(Client.setup)
     reindex = _run_in_thread(Client.reindex)
     verify = _run_in_thread(Client.verify)
+    redact = _run_in_thread(Client.redact)
+    search_words = _run_in_thread(Client.search_words)
     delete = _run_in_thread(Client.delete)
     describe = _run_in_thread(Client.describe)
     indexes = _run_in_thread(Client.indexes)

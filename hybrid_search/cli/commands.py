@@ -66,15 +66,14 @@ mine --topics topics.yaml --out matches.jsonl
 mine --topics topics.yaml --out matches.jsonl --report page.html
 topics check topics.yaml
 topics check topics.yaml --index calls
-topics check topics.yaml --json
 judge --topics topics.yaml
 judge --topics topics.yaml --topic refund --count 20
 tune --topics topics.yaml --judgments judgments.jsonl
 tune --topics topics.yaml --judgments judgments.jsonl --json
 setup --index calls
 setup --index calls --url https://HOST:9200 --shards 3
-attach --index raw-calls --text transcript --url https://HOST:9200
-attach --index raw-calls --sync --url https://HOST:9200
+attach --index raw-calls --text transcript
+attach --index raw-calls --sync
 reindex --index calls --url https://HOST:9200 --policy 4/1
 reindex calls.jsonl --index calls --model other-model
 delete call-17 call-18 --index calls
