@@ -34,6 +34,17 @@ def test_there_is_a_larger_model() -> None:
     assert "slice-mpnet" in NAMES
 
 
+def test_the_model_of_several_languages_finds_what_is_meant_in_german() -> None:
+    """Of three sentences, the one that asks for a refund is nearest."""
+    encoder = truncate_encoder(load(MODELS / "slice-multilingual" / "slice_multilingual"))
+    assert "de" in encoder.info.languages
+    sentences = ["Wo ist mein Paket?", "Das Wetter ist schön.", "Ich möchte mein Geld zurück."]
+    text = "\n".join(sentences)
+    for phrase in ("Rückerstattung", "refund request", "remboursement"):
+        (best,) = best_spans(encoder, phrase, text, prior=base.span_prior(encoder))
+        assert best.text.startswith("Ich möchte mein Geld zurück"), phrase
+
+
 @pytest.mark.parametrize("project", PROJECTS, ids=NAMES)
 def test_it_is_whole_and_has_all_that_a_model_may_have(project: Path) -> None:
     artifact = model_folder.read(find_folder(project))  # compares all files with their digests
