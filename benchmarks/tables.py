@@ -24,6 +24,7 @@ PAGES = [
     for name in (
         "README.md",
         "docs/benchmarks.md",
+        "docs/languages.md",
         "docs/robustness.md",
         "export/README.md",
     )
