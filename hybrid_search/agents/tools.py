@@ -37,6 +37,7 @@ def list_tools() -> dict[str, Operation]:
         "description": "How many mentions to answer with.",
     }
     index = operations["query"].parameters["index"]
+    keys = _list_keys_of_one_topic()
     return {
         "search": Operation(
             operations["query"].description,
@@ -48,10 +49,17 @@ def list_tools() -> dict[str, Operation]:
         "open_document": operations["open_document"],
         "mine_topic": Operation(
             "Find the mentions of one topic in an index, document by document.",
-            {**list_topic_keys(), "index": index, "size": size},
+            {**keys, "index": index, "size": size},
             _mine_topic,
         ),
     }
+
+
+def _list_keys_of_one_topic() -> dict[str, Schema]:
+    """Return the keys of a topic that stands alone: phrases, and no rule over other topics."""
+    keys = {name: dict(schema) for name, schema in list_topic_keys().items() if name != "rule"}
+    keys["phrases"].pop("default", None)  # without a rule they are needed
+    return keys
 
 
 async def _search(client: AsyncClient, arguments: dict[str, Any]) -> dict[str, Any]:
