@@ -18,7 +18,6 @@ out for them as well.
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import time
@@ -34,7 +33,7 @@ from numpy.typing import NDArray
 
 from benchmarks import results
 from benchmarks.libraries import import_library
-from benchmarks.quality.intent_labels import read_statements
+from benchmarks.quality.intent_labels import make_parser, read_statements
 from benchmarks.quality.intent_topics import build_topics
 from hybrid_search import Topics, connect
 from hybrid_search.client import Client
@@ -240,9 +239,7 @@ def sort_queries(lines: Iterable[str]) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--url", required=True, help="where calls_sgd is indexed")
-    parser.add_argument("--index", default="calls")
+    parser = make_parser(__doc__)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of calls_sgd")
     parser.add_argument("--out", type=Path, default=results.QUALITY)
     parser.add_argument(

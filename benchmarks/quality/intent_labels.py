@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,14 @@ from hybrid_search.topics.match import Match
 
 Turn = tuple[str, str, int]
 """Intent, call and number of a turn."""
+
+
+def make_parser(doc: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a command that reads calls_sgd from an index; `doc` describes it."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("--url", required=True, help="where calls_sgd is indexed")
+    parser.add_argument("--index", default="calls")
+    return parser
 
 
 def read_statements(folder: Path) -> list[Turn]:

@@ -13,7 +13,6 @@ do without mining (`mining_rivals`).
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from sklearn.metrics import average_precision_score
 from benchmarks import results
 from benchmarks.quality import judging, mining_rivals
 from benchmarks.quality.discover import read_customer_turns
-from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_mentions
+from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_mentions, make_parser
 from benchmarks.quality.intent_topics import build_topics
 from benchmarks.quality.judging import MEASURED_FROM
 from hybrid_search import connect
@@ -90,9 +89,7 @@ def _measure_threshold(
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--url", required=True, help="where calls_sgd is indexed")
-    parser.add_argument("--index", default="calls")
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--feedback", type=int, default=0, help="move the phrases first; writes mining-feedback"
     )

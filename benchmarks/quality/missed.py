@@ -11,7 +11,6 @@ them share no word with a phrase.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import defaultdict
 from collections.abc import Iterable
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import results
-from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_mentions
+from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_mentions, make_parser
 from benchmarks.quality.intent_topics import build_topics
 from benchmarks.quality.judging import choose_as_judge
 from hybrid_search import Topics, connect
@@ -133,9 +132,7 @@ def measure_written(path: Path) -> dict[str, float]:
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--url", required=True, help="where calls_sgd is indexed")
-    parser.add_argument("--index", default="calls")
+    parser = make_parser(__doc__)
     parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of all data")
     options = parser.parse_args()
     payload = {

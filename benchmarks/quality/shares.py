@@ -13,7 +13,6 @@ interval of Wilson (1927). The constants of `hybrid_search.topics.shares` are fi
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -28,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import results
-from benchmarks.quality.intent_labels import Labels
+from benchmarks.quality.intent_labels import Labels, make_parser
 from benchmarks.quality.intent_topics import build_topics
 from hybrid_search import Topics, connect
 from hybrid_search.topics.mention_calibration import MentionMap
@@ -164,9 +163,7 @@ def simulate(intents: Sequence[Intent], used_map: MentionMap, draws: int) -> dic
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--url", required=True, help="where calls_sgd is indexed")
-    parser.add_argument("--index", default="calls")
+    parser = make_parser(__doc__)
     parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of all data")
     options = parser.parse_args()
     intents, used_map = read_intents(options.url, options.index, options.data / "calls_sgd")
