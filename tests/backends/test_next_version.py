@@ -299,7 +299,8 @@ def test_an_index_of_somebody_else_is_one_error_and_is_left_alone(
     )
     with pytest.raises(
         IndexStoreError,
-        match=f"index '{name}' on .* was not made by hybrid_search: use another name, or delete it",
+        match=f"index '{name}' on .* was not made by hybrid_search: use another name, or make spans "
+        f"for it by hybrid-search attach --index {name} --text FIELD",
     ):
         use_index(backend, name, do)
     assert list_index_names(backend, name) == [name]
