@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from export import package
+from export import card, package
 from hybrid_search.encoder import SHIPPED, find_model
 from hybrid_search.encoder.installed_models import GROUP
 from hybrid_search.encoder.model_folder import read
 from tests.helpers.installed_distribution import install_distribution
 
 PACKAGE = SHIPPED.name.replace("-", "_")
+RECIPES = sorted((Path(__file__).parents[2] / "export" / "recipes").glob("*.toml"))
 
 
 @pytest.fixture
@@ -123,3 +124,11 @@ def test_a_folder_that_is_not_empty_is_left_as_it_is(model: Path) -> None:
 def test_a_damaged_model_folder_is_refused(model: Path) -> None:
     (model / "tokenizer.json").unlink()
     assert "is incomplete: tokenizer.json is missing" in refusal_message("--model", str(model))
+
+
+def test_the_card_knows_the_licence_of_all_data_that_recipes_train_on() -> None:
+    recipes = [tomllib.loads(path.read_text(encoding="utf-8")) for path in RECIPES]
+    stages = [stage for recipe in recipes for stage in recipe.get("stages", [])]
+    corpora = {name for stage in stages for name in stage.get("data", {})}
+    assert "parallel_turns" in corpora
+    assert sorted(corpora - card.LICENSES.keys()) == []
