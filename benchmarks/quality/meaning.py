@@ -15,7 +15,7 @@ from benchmarks.quality.measures import MAP, NDCG
 from benchmarks.quality.text_ranking import BEST_SPAN, BM25, FEEDBACK, ONE_VECTOR
 from hybrid_search.text.languages import LANGUAGES
 
-SHIPPED, LARGER = "slice-bge-small (ships)", "slice-mpnet"
+SHIPPED, LARGER, MULTILINGUAL = "slice-bge-small (ships)", "slice-mpnet", "slice-multilingual"
 
 SUFFIXES = {
     "all-MiniLM-L6-v2": "_all-MiniLM-L6-v2_int8_????????",
@@ -29,7 +29,7 @@ SUFFIXES = {
 LANGUAGE_SUFFIXES = {
     SHIPPED: "",
     "multilingual-e5-small as it is": "_multilingual-e5-small_int8_????????",
-    "slice-multilingual": "_slice-multilingual_int8_????????",
+    MULTILINGUAL: "_slice-multilingual_int8_????????",
 }
 """What the models add to the names of results that are compared in several languages."""
 
@@ -119,6 +119,30 @@ def languages_table() -> str:
     return "\n".join(lines)
 
 
+def english_table() -> str:
+    """Render what the models of this project find in English."""
+    suffixes = {**SUFFIXES, **LANGUAGE_SUFFIXES}
+    models = (SHIPPED, LARGER, MULTILINGUAL)
+    topics, intents, marks = (
+        {
+            model: results.read_result(f"{measurement}{suffixes[model]}", results.QUALITY)
+            for model in models
+        }
+        for measurement in ("topics", "intents", "localisation")
+    )
+    lines = head("in English, by the best span", *models)
+    for items in ("turns", "calls"):
+        found = (topics[model]["systems"][BEST_SPAN][items][NDCG] for model in models)
+        lines.append(row(f"46 topics, {items}: {NDCG}", *map(format_summary, found)))
+    for name in SETS:
+        sets = (intents[model]["sets"][name]["wordings"] for model in models)
+        cells = (_format_wordings(wordings, BEST_SPAN) for wordings in sets)
+        lines.append(row(f"{name}, {MAP}: {', '.join(WORDINGS)}", *cells))
+    ways = (marks[model]["sets"][STSB]["ways"][marking.BEST_SPAN] for model in models)
+    lines.append(row("STS-B-Context: found", *(format_summary(way["found"]) for way in ways)))
+    return "\n".join(lines)
+
+
 def _name_wording(name: str) -> str:
     """Return the name of a row: ``de``, ``de by English phrases`` or ``en, the topics of de``."""
     code, by_english, _ = name.partition(" by ")
@@ -178,4 +202,5 @@ TABLES: dict[str, Callable[[], str]] = {
     "topics": topics_table,
     "intents": intents_table,
     "languages": languages_table,
+    "english": english_table,
 }

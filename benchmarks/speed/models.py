@@ -2,7 +2,7 @@
 
 Our encoder in int8 and sentence-transformers with the weights that the model was trained from, on
 the same texts, in turns, round by round. Needs the extra ``export``, sentence-transformers, and the
-folders of the bases (``python -m export.bge`` and ``python -m export.mpnet``).
+folders of the bases (``python -m export.bge``, ``export.mpnet`` and ``export.e5``).
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from benchmarks.speed.encode import Way, onnx_way, passages, race, sentence_tran
 from hybrid_search.encoder import SHIPPED, onnx
 from hybrid_search.system import available_cores
 
-LARGER = results.ROOT.parent / "models" / "slice-mpnet" / "slice_mpnet"
-BASE, LARGER_BASE = results.WEIGHTS / "bge-small", results.WEIGHTS / "all-mpnet-base-v2"
+MODELS = results.ROOT.parent / "models"
 PRECISION = "int8"
 RESULT = "encode-models"
 
@@ -54,13 +53,23 @@ def list_pairs() -> list[Pair]:
     Raises:
         SystemExit: If a base is not there.
     """
-    for folder, module in ((BASE, "bge"), (LARGER_BASE, "mpnet")):
-        if not folder.is_dir():
-            raise SystemExit(f"no weights at {folder}: python -m export.{module} --out {folder}")
+    mpnet = MODELS / "slice-mpnet" / "slice_mpnet"
+    multilingual = MODELS / "slice-multilingual" / "slice_multilingual"
     return [
-        Pair(SHIPPED.name, SHIPPED, "bge-small-en-v1.5", str(BASE)),
-        Pair("slice-mpnet", LARGER, "all-mpnet-base-v2", str(LARGER_BASE)),
+        Pair(SHIPPED.name, SHIPPED, "bge-small-en-v1.5", find_base("bge-small", "bge")),
+        Pair("slice-mpnet", mpnet, "all-mpnet-base-v2", find_base("all-mpnet-base-v2", "mpnet")),
+        Pair(
+            "slice-multilingual", multilingual, "multilingual-e5-small", find_base("e5-small", "e5")
+        ),
     ]
+
+
+def find_base(name: str, module: str) -> str:
+    """Return the folder of a base; SystemExit says which module of `export` makes it."""
+    folder = results.WEIGHTS / name
+    if not folder.is_dir():
+        raise SystemExit(f"no weights at {folder}: python -m export.{module} --out {folder}")
+    return str(folder)
 
 
 def measure(
