@@ -251,7 +251,8 @@ def _read_servers(measurement: str, variant: str = "") -> dict[str, dict[str, An
 
 def faults() -> str:
     """Render what the fault campaign tried and what came of it."""
-    return "\n".join(report.render_table(results.read_result("campaign", results.FAULTS)))
+    campaign = results.read_result("campaign", results.FAULTS)
+    return "\n".join(report.render_short_table(campaign))
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.faults.trial import RULES, Outcome
 from benchmarks.markdown import head, row
 
 COLUMNS = ("tried", "told", "mended", *RULES)
+DAMAGED = "damaged bytes"
 EXAMPLES = 20
 """Trials that are listed of each rule."""
 
@@ -58,7 +59,7 @@ def _label(outcome: Outcome) -> str:
     if family == "parameters":
         return f"odd arguments of {target}"
     source, _, name = target.partition("/")
-    return f"damaged bytes: {name}{SOURCES[source]}"
+    return f"{DAMAGED}: {name}{SOURCES[source]}"
 
 
 ACCESS_ROWS = (
@@ -101,7 +102,26 @@ def render(summary: dict[str, Any]) -> str:
 
 def render_table(summary: dict[str, Any]) -> list[str]:
     """Return the counts as a table in Markdown."""
+    return _render_counts({**summary["targets"], "all": summary["total"]})
+
+
+def render_short_table(summary: dict[str, Any]) -> list[str]:
+    """Return the counts as a table in which all damaged files of an index, or a model, are one."""
+    grouped: dict[str, Counter[str]] = {}
+    for label, counts in summary["targets"].items():
+        grouped.setdefault(_shorten_label(label), Counter()).update(counts)
+    return _render_counts({**grouped, "all": summary["total"]})
+
+
+def _shorten_label(label: str) -> str:
+    kind, _, file = label.partition(": ")
+    if kind != DAMAGED:
+        return label
+    return f"{DAMAGED} of {'a model' if file.endswith(SOURCES['model']) else 'an index'}"
+
+
+def _render_counts(groups: Mapping[str, Mapping[str, int]]) -> list[str]:
     lines = head("faults", *COLUMNS)
-    for label, counts in [*summary["targets"].items(), ("all", summary["total"])]:
+    for label, counts in groups.items():
         lines.append(row(label, *[f"{counts[column]:,}" for column in COLUMNS]))
     return lines
