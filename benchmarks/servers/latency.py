@@ -23,8 +23,8 @@ from benchmarks.servers.pages import compare_pages
 from benchmarks.servers.plain import PlainIndex
 from hybrid_search import AsyncClient
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.server.aliases import find_index
 from hybrid_search.backends.server.backend import ServerBackend
+from hybrid_search.backends.server.heads import find_index
 from hybrid_search.backends.server.passage_codec import passage_id
 from hybrid_search.backends.types import IndexSpec, Request
 from hybrid_search.client import Client

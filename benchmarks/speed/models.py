@@ -48,11 +48,7 @@ class Pair:
 
 
 def list_pairs() -> list[Pair]:
-    """Return the models of this project with their bases.
-
-    Raises:
-        SystemExit: If a base is not there.
-    """
+    """Return the models of this project with their bases."""
     mpnet = MODELS / "slice-mpnet" / "slice_mpnet"
     multilingual = MODELS / "slice-multilingual" / "slice_multilingual"
     return [

@@ -22,7 +22,7 @@ import pytest
 
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import aliases, document_buffer, next_version
+from hybrid_search.backends.server import aliases, document_buffer, heads, next_version
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.graph_vectors import GraphVectors
@@ -299,8 +299,8 @@ def test_an_index_of_somebody_else_is_one_error_and_is_left_alone(
     )
     with pytest.raises(
         IndexStoreError,
-        match=f"index '{name}' on .* was not made by hybrid_search: use another name, or make spans "
-        f"for it by hybrid-search attach --index {name} --text FIELD",
+        match=f"index '{name}' on .* was not made by hybrid_search: use another name, or make "
+        f"spans for it by hybrid-search attach --index {name} --text FIELD",
     ):
         use_index(backend, name, do)
     assert list_index_names(backend, name) == [name]
@@ -824,7 +824,7 @@ def test_an_index_that_comes_between_looking_and_making_is_taken(
 
     The server says in one case that there are two indexes to write to, in the other that it exists.
     """
-    created: list[aliases.ServerIndex] = []
+    created: list[heads.ServerIndex] = []
 
     def first(method: str, path: str) -> None:
         if not created and trigger in (method, path.split("/")[2] if path.count("/") > 1 else ""):

@@ -14,8 +14,8 @@ from urllib.parse import quote
 import pytest
 
 import hybrid_search
-from hybrid_search.backends.server.aliases import list_names
 from hybrid_search.backends.server.backend import ServerBackend
+from hybrid_search.backends.server.heads import list_names
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.connection import Server, connect
 from hybrid_search.client import Client

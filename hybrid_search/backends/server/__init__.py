@@ -4,8 +4,9 @@ In: entries to write and requests to answer. Out: HTTP requests to one cluster, 
 `backends/types.py`. In reading order:
 
 * `backend` is the `Backend`; `searcher` sends its searches, and `head_cache` remembers heads.
-* `aliases` finds and creates the versioned indexes behind an alias, by the bodies of `mappings`,
-  which also reads the types of metadata fields.
+* `heads` reads what the server says of the index behind a name. `aliases` creates the versioned
+  indexes behind an alias, by the bodies of `mappings`, which also reads the types of metadata
+  fields.
 * `request_bodies` builds searches, `passage_codec` converts passages to documents and back.
 * `leg_search` builds and sends the searches of both legs, whose passages come with word codes.
   `reach` says how far they go.

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.backends.server import attached_contents, passage_codec, request_bodies, scan
-from hybrid_search.backends.server.aliases import ServerIndex
 from hybrid_search.backends.server.attachment import Attachment, Version, hash_text
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache
+from hybrid_search.backends.server.heads import ServerIndex
 from hybrid_search.backends.server.leg_search import LegSearch, score_spans
 from hybrid_search.backends.server.reach import Reach, is_wide
 from hybrid_search.backends.server.searcher import Hits, Searcher

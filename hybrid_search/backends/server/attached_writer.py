@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, Self
 
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
+from hybrid_search.backends.server import heads, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.attachment import Attachment, describe_passage
 from hybrid_search.backends.server.transport.bulk import Action, check_accepted
 from hybrid_search.backends.server.transport.connection import Server
@@ -35,7 +35,7 @@ class AttachedWriter(ServerWriter):
     def __init__(
         self,
         server: Server,
-        index: aliases.ServerIndex,
+        index: heads.ServerIndex,
         attachment: Attachment,
         options: IndexOptions,
         patience: float,

@@ -16,6 +16,7 @@ from hybrid_search.backends.index_options import DEFAULT_ANALYZER, IndexOptions
 from hybrid_search.backends.server import (
     aliases,
     answers,
+    heads,
     passage_codec,
     purge,
     request_bodies,
@@ -80,7 +81,7 @@ class ServerBackend(Backend):
     def writer(self, index: str, spec: IndexSpec) -> Writer:
         """Return a writer of `index`, which its first document creates if it does not exist."""
         try:
-            server_index = aliases.find_index(self.server, index)
+            server_index = heads.find_index(self.server, index)
         except IndexMissingError:
             return NewIndexWriter(self.server, index, spec, self.options, self._patience)
         server_index.check_own("write to")
@@ -95,7 +96,7 @@ class ServerBackend(Backend):
         """
         index_options = self.options.override(options)
         server_index = aliases.open_or_create(self.server, index, spec, index_options)
-        current = aliases.read_options(self.server, server_index) if options else {}
+        current = heads.read_options(self.server, server_index) if options else {}
         for name, value in options.items():
             if current.get(name, value) != value:
                 raise UsageError(
@@ -107,7 +108,7 @@ class ServerBackend(Backend):
         self, index: str, spec: IndexSpec, options: Mapping[str, str]
     ) -> NextVersion:
         """Return a new index beside `index`, to be filled and published in its place."""
-        aliases.find_index(self.server, index).check_own("reindex")
+        heads.find_index(self.server, index).check_own("reindex")
         return NextVersion(self.server, index, spec, options)
 
     def attach(self, attachment: Attachment, spec: IndexSpec) -> AttachedWriter:
@@ -121,7 +122,7 @@ class ServerBackend(Backend):
 
     def find_attachment(self, index: str) -> Attachment | None:
         """Return how `index`, of another program, is read and asked; None if it is ours."""
-        return aliases.find_index(self.server, index).attachment
+        return heads.find_index(self.server, index).attachment
 
     def read_head(self, index: str) -> Head:
         """Return the spec of `index` and its metadata fields, read from the server."""
@@ -133,7 +134,7 @@ class ServerBackend(Backend):
 
     def describe_index(self, index: str) -> IndexInfo:
         """Return the spec and fields of `index`, and count its documents, passages and spans."""
-        server_index = aliases.find_index(self.server, index)
+        server_index = heads.find_index(self.server, index)
         counts = self._searcher.search(server_index.alias, request_bodies.COUNTS)
         size = self._measure_bytes(server_index.alias)
         return passage_codec.read_counts(counts, server_index.head, size)
@@ -152,11 +153,11 @@ class ServerBackend(Backend):
 
     def list_indexes(self) -> list[str]:
         """Return the names of all indexes, sorted."""
-        return aliases.list_names(self.server)
+        return heads.list_names(self.server)
 
     def iterate_passages(self, index: str, *, full: bool = False) -> Iterator[ListedPassage]:
         """Yield every passage that searches see."""
-        server_index = aliases.find_index(self.server, index)
+        server_index = heads.find_index(self.server, index)
         return scan.iterate_passages(self.server, server_index, full=full)
 
     def list_passages(self, index: str, document_id: str) -> list[Key]:
@@ -164,13 +165,13 @@ class ServerBackend(Backend):
         if attached := self._find_attached(index):
             return attached.list_passages(document_id)
         query = {"term": {"document_id": document_id}}
-        return scan.list_keys(self.server, aliases.find_index(self.server, index), query)
+        return scan.list_keys(self.server, heads.find_index(self.server, index), query)
 
     def scan_codes(
         self, index: str, after: Position = None, written_since: datetime | None = None
     ) -> Iterator[ScannedPassage]:
         """Yield every passage that searches see, with its word codes."""
-        server_index = aliases.find_index(self.server, index)
+        server_index = heads.find_index(self.server, index)
         passages = scan.scan_codes(self.server, server_index, after, written_since)
         attached = self._find_attached(index)
         return attached.select_visible(passages) if attached else passages
@@ -182,7 +183,7 @@ class ServerBackend(Backend):
         if attached := self._find_attached(index):
             lists = ((id_, attached.list_passages(id_)) for id_ in ids)
             return {id_: attached.fetch_contents(keys) for id_, keys in lists if keys}
-        return scan.read_documents(self.server, aliases.find_index(self.server, index), ids)
+        return scan.read_documents(self.server, heads.find_index(self.server, index), ids)
 
     def find(self, index: str, request: Request) -> FoundPassages:
         """Return the best passages of both legs, from one ``_msearch``.
@@ -254,7 +255,7 @@ class ServerBackend(Backend):
 
         All passages, if the index has another analyzer than `DEFAULT_ANALYZER`.
         """
-        server_index = aliases.find_index(self.server, index)
+        server_index = heads.find_index(self.server, index)
         server_index.check_own("look for quotations in")
         query = scan.EVERYTHING
         if server_index.options.get("analyzer") == DEFAULT_ANALYZER:
@@ -307,7 +308,7 @@ class ServerBackend(Backend):
 
     def drop_index(self, index: str) -> None:
         """Remove `index`, everything in it, and its notes on rejected documents."""
-        server_index = aliases.find_index(self.server, index)
+        server_index = heads.find_index(self.server, index)
         if index != server_index.alias:
             server_index.check_own("delete")
         server_index.check_whole("delete")
@@ -320,18 +321,18 @@ class ServerBackend(Backend):
 
         UsageError is raised if `index` is an alias with a filter.
         """
-        server_index = aliases.find_index(self.server, index)
+        server_index = heads.find_index(self.server, index)
         server_index.check_whole("purge")
         server_index.check_own("purge")
         purge.purge(self.server.wait(self._patience), server_index.name, self._patience)
 
     def list_remains(self, index: str) -> list[str]:
         """Return what is left of deleted and replaced documents, in words."""
-        return purge.list_remains(self.server, aliases.find_index(self.server, index).name)
+        return purge.list_remains(self.server, heads.find_index(self.server, index).name)
 
     def iterate_stored(self, index: str) -> Iterator[tuple[str, str]]:
         """Yield all fields of each passage but codes and vectors, with the id of its document."""
-        return scan.iterate_stored(self.server, aliases.find_index(self.server, index))
+        return scan.iterate_stored(self.server, heads.find_index(self.server, index))
 
     def _find_attached(self, index: str) -> AttachedSearch | None:
         """Return the searches of an attached index, None for an index of ours."""

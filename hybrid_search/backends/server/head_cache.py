@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hybrid_search.backends.base import T
-from hybrid_search.backends.server import aliases, request_bodies
+from hybrid_search.backends.server import heads, request_bodies
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.settings_digest import settings_digest
 from hybrid_search.backends.types import Head
@@ -55,8 +55,8 @@ class HeadCache:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._entries: dict[str, tuple[aliases.ServerIndex, float]] = {}  # with monotonic seconds
-        self._equal_digests: dict[str, tuple[aliases.ServerIndex, frozenset[str]]] = {}
+        self._entries: dict[str, tuple[heads.ServerIndex, float]] = {}  # with monotonic seconds
+        self._equal_digests: dict[str, tuple[heads.ServerIndex, frozenset[str]]] = {}
 
     def answer(self, alias: str, answer: Callable[[Head], T]) -> T:
         """Return `answer` by the head of `alias`: a remembered one if it still holds.
@@ -88,21 +88,21 @@ class HeadCache:
                     return result
         return answer(self.read(alias).head)
 
-    def read(self, alias: str) -> aliases.ServerIndex:
+    def read(self, alias: str) -> heads.ServerIndex:
         """Read the head of `alias` from the server, and remember it."""
         try:
-            index = aliases.find_index(self._server, alias)
+            index = heads.find_index(self._server, alias)
         except IndexStoreError:
             self.forget(alias)
             raise
         self._entries[alias] = (index, time.monotonic())
         return index
 
-    def peek(self, alias: str) -> aliases.ServerIndex | None:
+    def peek(self, alias: str) -> heads.ServerIndex | None:
         """Return the remembered head of `alias` of any age, or None."""
         return self._entries.get(alias, (None,))[0]
 
-    def find(self, alias: str) -> aliases.ServerIndex:
+    def find(self, alias: str) -> heads.ServerIndex:
         """Return the remembered head of `alias` of any age; read it if it is missing."""
         return self.peek(alias) or self.read(alias)
 
@@ -133,7 +133,7 @@ class HeadCache:
         # other digests are of other versions of this program, which cut texts otherwise
         self._equal_digests[alias] = (current, accepted | probed)
 
-    def _list_digests(self, alias: str, index: aliases.ServerIndex) -> frozenset[str]:
+    def _list_digests(self, alias: str, index: heads.ServerIndex) -> frozenset[str]:
         """Return the digest of an index's settings, and those that were seen to be as good."""
         learned_for, digests = self._equal_digests.get(alias, (index, frozenset[str]()))
         own = frozenset([settings_digest(index.spec)])

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from hybrid_search.backends.server import passage_codec, request_bodies
-from hybrid_search.backends.server.aliases import ServerIndex
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache, IndexChangedError
+from hybrid_search.backends.server.heads import ServerIndex
 from hybrid_search.backends.server.reach import (
     IndexSize,
     Reach,

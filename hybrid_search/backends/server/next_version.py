@@ -9,7 +9,7 @@ from typing import Any
 
 from hybrid_search.backends.base import IndexVersion, check_counts
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
+from hybrid_search.backends.server import aliases, heads, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.transport.bulk import Action
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.writer import ServerWriter
@@ -34,11 +34,11 @@ class NextVersion(IndexVersion):
     ) -> None:
         window_policy.parse(spec.policy)
         self._server = server
-        self.old = aliases.find_index(server, alias)
+        self.old = heads.find_index(server, alias)
         if self.old.name == alias:
             raise UsageError(f"{alias!r} is itself a version: give the alias that points to it")
         self.old.check_whole("reindex")
-        self._options = IndexOptions.parse({**aliases.read_options(server, self.old), **options})
+        self._options = IndexOptions.parse({**heads.read_options(server, self.old), **options})
         self.new = aliases.create_version(server, alias, spec, self._options, behind_alias=False)
 
     def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
@@ -123,17 +123,17 @@ class NextVersion(IndexVersion):
             }
             yield Action(self.new.name, hit["_id"], passage_codec.to_json(source))
 
-    def _count(self, index: aliases.ServerIndex) -> tuple[int, int]:
+    def _count(self, index: heads.ServerIndex) -> tuple[int, int]:
         aliases.refresh(self._server, index.name)
         counts = aliases.search(self._server, index.name, request_bodies.COUNTS)
         info = passage_codec.read_counts(counts, index.head)
         return info.documents, info.passages
 
-    def _sum_versions(self, index: aliases.ServerIndex) -> float:
+    def _sum_versions(self, index: heads.ServerIndex) -> float:
         """Return the sum of the passages' sequence numbers: it rises when one is written again."""
         return self._sum_field(index, "_seq_no", {"match_all": {}})
 
-    def _sum_field(self, index: aliases.ServerIndex, field: str, query: Mapping[str, Any]) -> float:
+    def _sum_field(self, index: heads.ServerIndex, field: str, query: Mapping[str, Any]) -> float:
         body = {"size": 0, "query": query, "aggs": {"sum": {"sum": {"field": field}}}}
         response = aliases.search(self._server, index.name, body)
         return float(response["aggregations"]["sum"]["value"])

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from hybrid_search.backends.server.aliases import ServerIndex
 from hybrid_search.backends.server.dialects import find_dialect
+from hybrid_search.backends.server.heads import ServerIndex
 from hybrid_search.backends.server.passage_codec import CLOSE, OPEN
 from hybrid_search.backends.server.reach import Reach, is_wide
 from hybrid_search.backends.types import FACETS, Request

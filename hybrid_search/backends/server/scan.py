@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from hybrid_search.backends.server import aliases, passage_codec, request_bodies
+from hybrid_search.backends.server import aliases, heads, passage_codec, request_bodies
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.transport.errors import UNUSABLE
 from hybrid_search.backends.types import (
@@ -87,7 +87,7 @@ def iterate_hits(
         body["search_after"] = last_sort
 
 
-def list_keys(server: Server, index: aliases.ServerIndex, query: Mapping[str, Any]) -> list[str]:
+def list_keys(server: Server, index: heads.ServerIndex, query: Mapping[str, Any]) -> list[str]:
     """Return the keys of the passages that match `query`, document by document in their order."""
     body = {**request_bodies.KEYS, "query": index.narrow(query)}
     hits = iterate_hits(server, index.name, body, PAGE_PASSAGES)
@@ -95,7 +95,7 @@ def list_keys(server: Server, index: aliases.ServerIndex, query: Mapping[str, An
 
 
 def iterate_passages(
-    server: Server, index: aliases.ServerIndex, *, full: bool
+    server: Server, index: heads.ServerIndex, *, full: bool
 ) -> Iterator[ListedPassage]:
     """Yield all passages with the faults that a search finds, and with `full` those of codes."""
     unfindable_keys = set(list_keys(server, index, UNFINDABLE))
@@ -118,7 +118,7 @@ def iterate_passages(
 
 def scan_codes(
     server: Server,
-    index: aliases.ServerIndex,
+    index: heads.ServerIndex,
     after: Position = None,
     written_since: datetime | None = None,
 ) -> Iterator[ScannedPassage]:
@@ -136,7 +136,7 @@ def scan_codes(
         yield ScannedPassage(key, document_id, ordinal, start, codes, hit["sort"])
 
 
-def iterate_stored(server: Server, index: aliases.ServerIndex) -> Iterator[tuple[str, str]]:
+def iterate_stored(server: Server, index: heads.ServerIndex) -> Iterator[tuple[str, str]]:
     """Yield the id of the document of each passage, and all that its source has, as JSON."""
     # the texts of other languages are in no source, but are those of the passages
     body = {"_source": {"excludes": []}, "query": index.narrow(EVERYTHING)}
@@ -146,7 +146,7 @@ def iterate_stored(server: Server, index: aliases.ServerIndex) -> Iterator[tuple
 
 
 def read_documents(
-    server: Server, index: aliases.ServerIndex, ids: Sequence[str]
+    server: Server, index: heads.ServerIndex, ids: Sequence[str]
 ) -> dict[str, dict[Key, PassageContent]]:
     """Return the contents of the passages of documents, in order, as far as they exist."""
     body = {

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hybrid_search.backends.index_names import check_index_name
-from hybrid_search.backends.server import aliases, answers
+from hybrid_search.backends.server import aliases, answers, heads
 from hybrid_search.backends.server.reach import BATCH_PASSAGES
 from hybrid_search.backends.server.request_bodies import split_batches
 from hybrid_search.backends.server.transport.connection import Server
@@ -88,7 +88,7 @@ class Searcher:
             yield
         except ServerError as error:
             if error.status == 404:
-                raise aliases.build_missing_error(self._server, index) from error
+                raise heads.build_missing_error(self._server, index) from error
             if error.status == 400 and any(limit in str(error) for limit in LIMITS):
                 raise UsageError(
                     f"the query is too large for the server: {error}. "

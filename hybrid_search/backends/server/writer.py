@@ -13,7 +13,14 @@ from typing import Any
 
 from hybrid_search.backends.base import Writer
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import aliases, mappings, passage_codec, request_bodies, scan
+from hybrid_search.backends.server import (
+    aliases,
+    heads,
+    mappings,
+    passage_codec,
+    request_bodies,
+    scan,
+)
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.transport.bulk import Action, Outcome, check_accepted
 from hybrid_search.backends.server.transport.client import encode_json
@@ -57,7 +64,7 @@ class ServerWriter(Writer):
     def __init__(
         self,
         server: Server,
-        index: aliases.ServerIndex,
+        index: heads.ServerIndex,
         options: IndexOptions,
         *,
         patience: float = PATIENCE,
@@ -70,7 +77,7 @@ class ServerWriter(Writer):
         self._buffer: DocumentBuffer | None = None
         self._unrefreshed_ids: set[str] = set()
         aliases.refresh(self._server, index.name)
-        settings = aliases.read_settings(self._server, index.name, NESTED_LIMIT)
+        settings = heads.read_settings(self._server, index.name, NESTED_LIMIT)
         self._max_spans = settings[NESTED_LIMIT]
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
@@ -322,7 +329,7 @@ class NewIndexWriter(Writer):
 
     def _remove_if_empty(self) -> None:
         """Delete the index, unless another writer has documents in it."""
-        name = aliases.find_index(self._server, self._alias).name
+        name = heads.find_index(self._server, self._alias).name
         aliases.refresh(self._server, name)
         answer = aliases.search(self._server, name, request_bodies.COUNTING)
         if answer["hits"]["total"]["value"] == 0:
@@ -361,7 +368,7 @@ class FieldTypes:
     A document with another type is refused before it is sent, with the id of one to compare.
     """
 
-    def __init__(self, server: Server, index: aliases.ServerIndex) -> None:
+    def __init__(self, server: Server, index: heads.ServerIndex) -> None:
         self._server, self._index_name = server, index.name
         self._fields = dict(index.fields)
         self._users: dict[str, str | None] = {}
