@@ -43,9 +43,7 @@ def attach(
     codes: Annotated[
         int | None, typer.Option(help="Bits of a number of a stored vector: 2, 3, 4 or 8.")
     ] = None,
-    rejects: Annotated[
-        Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")
-    ] = None,
+    rejects: options.Rejects = None,
     *,
     place: options.NewPlace,
 ) -> None:

@@ -103,9 +103,7 @@ def reindex(
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the old version, under its own name.")
     ] = False,
-    rejects: Annotated[
-        Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")
-    ] = None,
+    rejects: options.Rejects = None,
     *,
     settings: ServerSettings,
     reading: ingest_options.Reading,

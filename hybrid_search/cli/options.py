@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypedDict
 
 import typer
@@ -87,6 +88,9 @@ Where = Annotated[
         "on, in quotes; may be repeated.",
         metavar="KEY=VALUE",
     ),
+]
+Rejects = Annotated[
+    Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
