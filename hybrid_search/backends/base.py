@@ -232,12 +232,7 @@ class Backend(Writable, Protocol):
 
         Passages without such a word are left out.
         """
-        contents = self.fetch_contents(index, keys)
-        return {
-            key: ranges
-            for key, content in contents.items()
-            if (ranges := find_matches(content.text, request.phrase, content.language))
-        }
+        return find_highlights(self.fetch_contents(index, keys), request)
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
@@ -296,6 +291,17 @@ class Backend(Writable, Protocol):
         """Return path and body of each request that `find` sends for the two legs."""
         del index, request
         return []
+
+
+def find_highlights(
+    contents: Mapping[Key, PassageContent], request: Request
+) -> dict[Key, list[tuple[int, int]]]:
+    """Return the start and end of the words of a phrase in each passage that has any."""
+    return {
+        key: ranges
+        for key, content in contents.items()
+        if (ranges := find_matches(content.text, request.phrase, content.language))
+    }
 
 
 def find_field_user(documents: Iterable[Document], name: str, kind: str) -> str | None:

@@ -3,7 +3,8 @@
 In: entries to write and requests to answer. Out: HTTP requests to one cluster, and the types of
 `backends/types.py`. In reading order:
 
-* `backend` is the `Backend`; `searcher` sends its searches, and `head_cache` remembers heads.
+* `backend` is the `Backend`; `own_search` answers queries of an index of this project. `searcher`
+  sends its searches, and `head_cache` remembers heads.
 * `heads` reads what the server says of the index behind a name. `aliases` creates the versioned
   indexes behind an alias, by the bodies of `mappings`, which also reads the types of metadata
   fields.

@@ -10,13 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from hybrid_search.backends.server import attached_contents, passage_codec, request_bodies, scan
+from hybrid_search.backends.base import find_highlights
+from hybrid_search.backends.server import (
+    attached_contents,
+    heads,
+    passage_codec,
+    request_bodies,
+    scan,
+)
 from hybrid_search.backends.server.attachment import Attachment, Version, hash_text
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache
 from hybrid_search.backends.server.heads import ServerIndex
@@ -28,11 +36,13 @@ from hybrid_search.backends.types import (
     FoundPassages,
     Key,
     PassageContent,
+    Position,
     Request,
     ScannedPassage,
     StoredPassage,
 )
-from hybrid_search.text.filters import ID, Condition
+from hybrid_search.errors import UsageError
+from hybrid_search.text.filters import ID, Condition, Scalar
 from hybrid_search.text.types import Floats, WordCodes
 from hybrid_search.text.word_codes import UNREADABLE, WORDLESS
 
@@ -72,7 +82,7 @@ class AttachedSearch:
     server: Server
     searcher: Searcher
     leg_search: LegSearch
-    heads: HeadCache
+    head_cache: HeadCache
     name: str
     head: ServerIndex
     attachment: Attachment
@@ -126,10 +136,32 @@ class AttachedSearch:
         query = {"term": {"document_id": document_id}}
         return scan.list_keys(self.server, self.head, query)
 
-    def select_visible(self, passages: Iterable[ScannedPassage]) -> Iterator[ScannedPassage]:
-        """Yield those passages of a scan whose documents this login may see."""
-        remaining = iter(passages)
-        while batch := list(islice(remaining, scan.PAGE_CODES)):
+    def read_documents(self, ids: Sequence[str]) -> dict[str, dict[Key, PassageContent]]:
+        """Return the contents of the passages of documents, in order, as far as they exist."""
+        lists = ((id_, self.list_passages(id_)) for id_ in ids)
+        return {id_: self.fetch_contents(keys) for id_, keys in lists if keys}
+
+    def find_highlights(
+        self, request: Request, keys: Sequence[Key]
+    ) -> dict[Key, list[tuple[int, int]]]:
+        """Return the words that are those of the phrase: the index may have any analyzer."""
+        return find_highlights(self.fetch_contents(keys), request)
+
+    def count_facets(self, request: Request, fields: Sequence[str]) -> dict[str, dict[Scalar, int]]:
+        """Raise UsageError: the matches of the index itself are not counted."""
+        del request, fields
+        raise UsageError(
+            f"{self.attachment.index!r} is attached, and its matches are not counted: use facets "
+            "over the window"
+        )
+
+    def scan_codes(
+        self, after: Position = None, written_since: datetime | None = None
+    ) -> Iterator[ScannedPassage]:
+        """Yield the passages of documents that this login may see, with their word codes."""
+        head = heads.find_index(self.server, self.name)
+        passages = scan.scan_codes(self.server, head, after, written_since)
+        while batch := list(islice(passages, scan.PAGE_CODES)):
             ids = sorted({passage.document_id for passage in batch})
             visible = {hit["_id"] for hit in self._fetch(ids, source=False)}
             yield from (passage for passage in batch if passage.document_id in visible)
@@ -214,7 +246,7 @@ class AttachedSearch:
         )
         bodies = {"nearest": body, "probe": PROBE}
         answer = self.searcher.search_together(self.head.alias, bodies)
-        self.heads.check(self.name, answer["probe"])
+        self.head_cache.check(self.name, answer["probe"])
         return {passage_codec.hit_key(hit): hit for hit in answer["nearest"]}
 
 

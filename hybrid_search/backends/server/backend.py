@@ -5,13 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
 from hybrid_search.backends.base import Backend, T, Writer
-from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import DEFAULT_ANALYZER, IndexOptions
 from hybrid_search.backends.server import (
     aliases,
@@ -26,15 +23,9 @@ from hybrid_search.backends.server.attached_search import AttachedSearch
 from hybrid_search.backends.server.attached_writer import AttachedWriter
 from hybrid_search.backends.server.attachment import Attachment
 from hybrid_search.backends.server.head_cache import HeadCache
-from hybrid_search.backends.server.leg_search import (
-    LegSearch,
-    cut_window,
-    read_scores,
-    score_spans,
-)
+from hybrid_search.backends.server.leg_search import LegSearch
 from hybrid_search.backends.server.next_version import NextVersion
-from hybrid_search.backends.server.reach import BATCH_PASSAGES, is_wide
-from hybrid_search.backends.server.request_bodies import split_batches
+from hybrid_search.backends.server.own_search import OwnSearch
 from hybrid_search.backends.server.searcher import Searcher
 from hybrid_search.backends.server.transport.connection import Server
 from hybrid_search.backends.server.writer import NewIndexWriter, ServerWriter
@@ -54,9 +45,7 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import AccessError, IndexMissingError, UsageError
-from hybrid_search.text.best_passages import BestPassages
 from hybrid_search.text.filters import Scalar
-from hybrid_search.text.word_codes import UNREADABLE
 
 FORBIDDEN = 403
 """The status of a call that this login may not make, though it may make others."""
@@ -162,93 +151,32 @@ class ServerBackend(Backend):
 
     def list_passages(self, index: str, document_id: str) -> list[Key]:
         """Return the passages of a document that searches see, in their order."""
-        if attached := self._find_attached(index):
-            return attached.list_passages(document_id)
-        query = {"term": {"document_id": document_id}}
-        return scan.list_keys(self.server, heads.find_index(self.server, index), query)
+        return self._open(index).list_passages(document_id)
 
     def scan_codes(
         self, index: str, after: Position = None, written_since: datetime | None = None
     ) -> Iterator[ScannedPassage]:
         """Yield every passage that searches see, with its word codes."""
-        server_index = heads.find_index(self.server, index)
-        passages = scan.scan_codes(self.server, server_index, after, written_since)
-        attached = self._find_attached(index)
-        return attached.select_visible(passages) if attached else passages
+        return self._open(index).scan_codes(after, written_since)
 
     def read_documents(
         self, index: str, ids: Sequence[str]
     ) -> dict[str, dict[Key, PassageContent]]:
         """Return the contents of the passages of documents, in order, as far as they exist."""
-        if attached := self._find_attached(index):
-            lists = ((id_, attached.list_passages(id_)) for id_ in ids)
-            return {id_: attached.fetch_contents(keys) for id_, keys in lists if keys}
-        return scan.read_documents(self.server, heads.find_index(self.server, index), ids)
+        return self._open(index).read_documents(ids)
 
     def find(self, index: str, request: Request) -> FoundPassages:
-        """Return the best passages of both legs, from one ``_msearch``.
+        """Return the best passages of both legs.
 
-        What that does not tell of a passage comes in one more for each batch, as do the word codes
-        of a wide request. IndexChangedError is raised if the index was replaced since its head was
-        remembered.
+        IndexChangedError is raised if the index was replaced since its head was remembered.
         """
-        if attached := self._find_attached(index):
-            return attached.find(request)
-        proposals = self._leg_search.run(index, request)
-        lexical = cut_window(list(proposals.bm25), request.window) if request.lexical else []
-        hits = proposals.hits
-        if request.semantic and is_wide(request):
-            build_body = partial(request_bodies.codes_body, request)
-            fetched = self._searcher.search_batches(index, list(hits), build_body)
-            hits = {passage_codec.hit_key(hit): hit for hit in fetched}
-        best = score_spans(request, hits, lexical) if request.semantic else BestPassages()
-        others = dict.fromkeys(hits, 0.0) if proposals.has_all_matches else {}
-        keys = list(dict.fromkeys([*lexical, *best.codes, *best.damaged]))
-        passages = self.read_passages(index, request, keys, {**others, **proposals.bm25}, best)
-        counted = f"HNSW, {len(hits)} passages scored exactly"
-        return FoundPassages(passages, counted if request.semantic else "not asked")
+        return self._open(index).find(request)
 
     def read_passages(
-        self,
-        index: str,
-        request: Request,
-        keys: Sequence[Key],
-        known_scores: Mapping[Key, float] = MappingProxyType({}),
-        best: BestPassages | None = None,
+        self, index: str, request: Request, keys: Sequence[Key]
     ) -> list[StoredPassage]:
-        """Return the passages of `keys` that still exist, with BM25 scores and word codes.
-
-        What `known_scores` and `best`, of the span leg, have is not fetched.
-        """
-        if attached := self._find_attached(index):
-            return attached.read_passages(request, keys)
-        best = best or BestPassages()
-        scores = dict(known_scores) if request.phrase else dict.fromkeys(keys, 0.0)
-        codes = {**best.codes, **best.others, **dict.fromkeys(best.damaged, UNREADABLE)}
-        unknown = [key for key in dict.fromkeys(keys) if key not in scores or key not in codes]
-        for batch in split_batches(unknown, BATCH_PASSAGES):
-            unscored = [key for key in batch if key not in scores]
-            uncoded = [key for key in batch if key not in codes]
-            bodies = {}
-            if unscored:
-                bodies["scores"] = request_bodies.match_body(request, len(unscored), among=unscored)
-            if uncoded:
-                bodies["codes"] = request_bodies.codes_body(request, uncoded)
-            hits = self._searcher.search_together(index, bodies)
-            scores |= read_scores(hits.get("scores", []))
-            for hit in hits.get("codes", []):
-                codes[passage_codec.hit_key(hit)] = passage_codec.decode_codes(hit)
-        return [
-            StoredPassage(
-                key,
-                *passage_codec.parse_passage_id(key),
-                scores.get(key, 0.0),
-                codes[key],
-                best.cosines.get(key),
-            )
-            for key in keys
-            if key in codes
-        ]
+        """Return the passages of `keys` that still exist, with BM25 scores and word codes."""
+        return self._open(index).read_passages(request, keys)
 
     def find_quoting(self, index: str, quotation: str) -> dict[Key, str]:
         """Return the passages with the words of the quotation that the analyzer surely keeps.
@@ -265,45 +193,25 @@ class ServerBackend(Backend):
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
-        if attached := self._find_attached(index):
-            return attached.fetch_contents(keys)
-        hits = self._searcher.search_batches(index, keys, request_bodies.contents_body)
-        return {hit["_id"]: passage_codec.build_content(hit) for hit in hits}
+        return self._open(index).fetch_contents(keys)
 
     def find_highlights(
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return the start and end of the matching words of each passage of `keys` that has any."""
-        if self._find_attached(index):
-            return super().find_highlights(index, request, keys)
-        build_body = partial(request_bodies.highlights_body, request)
-        hits = self._searcher.search_batches(index, keys, build_body)
-        return {
-            hit["_id"]: passage_codec.read_highlights(hit) for hit in hits if "highlight" in hit
-        }
+        return self._open(index).find_highlights(request, keys)
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
-        if attached := self._find_attached(index):
-            name = attached.attachment.index
-            raise UsageError(
-                f"{name!r} is attached, and its matches are not counted: use facets over the window"
-            )
-        body = request_bodies.facets_body(request, fields)
-        answer = self._searcher.search(index, body)
-        return passage_codec.read_facets(answer["aggregations"], fields)
+        return self._open(index).count_facets(request, fields)
 
     def build_request_bodies(
         self, index: str, request: Request
     ) -> list[tuple[str, dict[str, Any]]]:
         """Return path and body of each request of the legs, as the server's Dev Tools take them."""
-        if attached := self._find_attached(index):
-            searches = attached.build_bodies(request)
-        else:
-            bodies = self._leg_search.build_bodies(index, request)
-            searches = [(check_index_name(index), body) for body in bodies]
+        searches = self._open(index).build_bodies(request)
         return [(f"/{quote(name)}/_search", body) for name, body in searches]
 
     def drop_index(self, index: str) -> None:
@@ -334,11 +242,11 @@ class ServerBackend(Backend):
         """Yield all fields of each passage but codes and vectors, with the id of its document."""
         return scan.iterate_stored(self.server, heads.find_index(self.server, index))
 
-    def _find_attached(self, index: str) -> AttachedSearch | None:
-        """Return the searches of an attached index, None for an index of ours."""
+    def _open(self, index: str) -> OwnSearch | AttachedSearch:
+        """Return the searches of an index: one of ours, or one of another program with spans."""
         head = self._heads.find(index)
         if head.attachment is None:
-            return None
+            return OwnSearch(self.server, self._searcher, self._leg_search, index)
         return AttachedSearch(
             self.server,
             self._searcher,
