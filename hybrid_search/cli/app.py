@@ -135,7 +135,8 @@ def _describe(error: Any, arguments: Sequence[str]) -> str:
         reason = f"it {reason}" if reason.startswith("must ") else reason
         text = f"{value}: {reason[:1].lower()}{reason[1:]}"
     else:
-        words = " ".join(error.format_message().split()).rstrip(".")
+        message = error.format_message().replace("Value error, ", "")
+        words = " ".join(message.split()).rstrip(".")
         text = words[:1].lower() + re.sub(r"'(-[\w-]+)'", r"\1", words[1:])
         if text.startswith("missing") and error.ctx and error.ctx.command.name in COMMANDS:
             text += f": as in hybrid-search {list_examples(error.ctx.command.name)[0]}"

@@ -43,6 +43,11 @@ WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
         ["serach", "x"],
         "no such command serach: did you mean query? (see hybrid-search --help)",
     ),
+    "an argument of no known value": (
+        ["topics", "chekc", "topics.yaml"],
+        "invalid value for 'action': 'chekc' is not one of 'check' (see hybrid-search topics "
+        "--help)",
+    ),
     "a missing argument": (
         ["query"],
         "missing argument 'phrase': as in hybrid-search query \"refund request\" --index calls",
