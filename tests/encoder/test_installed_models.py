@@ -146,11 +146,14 @@ def test_an_index_is_used_with_the_model_that_wrote_it_unless_another_is_chosen(
     found = invoke_cli("query", "refund", "--format", "json", *store).json
     assert {hit["id"] for hit in found["hits"]} == {"a", "b"}
     assert found["plan"]["model"] == "acme-small"
-    assert invoke_cli("verify", *store).status == 0
+    for command in ("verify", "doctor"):
+        assert invoke_cli(command, *store).status == 0
     message = "the model of the index, which is installed (HYBRID_SEARCH_MODEL=acme-small), or"
     assert message in invoke_cli("query", "refund", "--model", SHIPPED.name, *store).error
     monkeypatch.setenv("HYBRID_SEARCH_MODEL", SHIPPED.name)
     assert message in invoke_cli("query", "refund", *store).error
+    doctor = invoke_cli("doctor", *store)
+    assert (doctor.status, message in doctor.stdout) == (1, True)
 
 
 def test_one_client_searches_indexes_of_several_models(site: Path) -> None:

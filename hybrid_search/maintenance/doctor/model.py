@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from hybrid_search.backends import open_backend
 from hybrid_search.backends.types import IndexSpec, check_spec
 from hybrid_search.config import Settings
 from hybrid_search.encoder import model_folder
+from hybrid_search.encoder.installed_models import find_name
 from hybrid_search.errors import IndexMissingError, ModelError
 from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
 
@@ -71,7 +73,7 @@ def encoder(settings: Settings) -> Iterator[Check]:
 
 
 def index(settings: Settings, name: str) -> Iterator[Check]:
-    """Check that the index exists, and that this model made it; another one raises ModelError."""
+    """Check that the index exists and that queries find its model; else ModelError is raised."""
     try:
         with closing(open_backend(settings.url, settings.access)) as backend:
             info = backend.describe_index(name)
@@ -79,7 +81,11 @@ def index(settings: Settings, name: str) -> Iterator[Check]:
         remedy = f"ingest documents, or run hybrid-search setup --index {name}, to make it"
         yield warning("index", str(error), remedy)
         return
-    encoder, spec = _load_encoder(settings), info.spec
+    spec = info.spec
+    if settings.model is None:  # then an index is searched with its own, if that is installed
+        own_name = find_name(spec.fingerprint, spec.dimension)
+        settings = replace(settings, model=own_name)
+    encoder = _load_encoder(settings)
     if spec.dimension in encoder.info.sizes:
         encoder = encoders.truncate_encoder(encoder, spec.dimension)
     check_spec(name, spec, IndexSpec.from_encoder(encoder.info, spec.policy, spec.codes))
