@@ -42,6 +42,17 @@ BLOCK = 32
 SPACE = "\u2581"
 """What stands for a space in a piece."""
 
+TOKENIZER_SETTINGS = {
+    "tokenizer_class": "PreTrainedTokenizerFast",
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+    "mask_token": "<mask>",
+    "model_max_length": 512,
+}
+"""For transformers, which else takes a tokenizer beside a BertModel for that of a BERT."""
+
 PIECES = 80_000
 WORDS = 200_000
 """The most frequent words of each language, whose pieces are counted."""
@@ -264,9 +275,9 @@ def unpack(
             model, table = cut_model(model, kept), cut_tokenizer(table, kept)
         written = scratch / NAME
         model.save_pretrained(written)
-        (written / "tokenizer.json").write_text(
-            json.dumps(table, ensure_ascii=False), encoding="utf-8"
-        )
+        for name, content in (("tokenizer", table), ("tokenizer_config", TOKENIZER_SETTINGS)):
+            text = json.dumps(content, ensure_ascii=False)
+            (written / f"{name}.json").write_text(text, encoding="utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

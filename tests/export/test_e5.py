@@ -151,6 +151,8 @@ def test_pieces_that_the_words_need_are_kept_and_the_vectors_stay_theirs(folder:
     assert cut.encode("ja").tokens == ["<s>", "▁ja", "</s>"]
     assert cut.encode("ja").ids == [0, 7, 2]
     assert cut.encode("日本", add_special_tokens=False).ids[-1] == 3
+    # without its settings transformers takes it for that of a BERT, and adds special pieces to it
+    assert transformers.AutoTokenizer.from_pretrained(folder)("ja").input_ids == [0, 7, 2]
     model = transformers.AutoModel.from_pretrained(folder, add_pooling_layer=False).eval()
     whole = make_model()
     old_ids = [PIECES.index(piece) for piece in ("<s>", "▁ja", "</s>")]
