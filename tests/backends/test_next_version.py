@@ -763,7 +763,7 @@ def test_an_index_whose_first_documents_are_refused_is_removed_by_who_may_delete
         if method == "DELETE" and not may_delete:
             raise AccessError("the server does not let user 'ingest' do DELETE (403)", 403)
 
-    monkeypatch.setattr(aliases, "read_settings", lambda *names: dict.fromkeys(names[2:], 0))
+    monkeypatch.setattr(heads, "read_settings", lambda *names: dict.fromkeys(names[2:], 0))
     limited = ServerBackend(InterceptedServer(backend.server, check), backend.options)
     with limited.writer(name, make_spec()) as writer:
         assert len(writer.write(make_entries(CALLS[0]))) == 1
