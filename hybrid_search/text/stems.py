@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
+from string import ascii_lowercase, digits
 
 import Stemmer
 
@@ -104,13 +105,18 @@ _FOLDED = str.maketrans(
 )
 """Replacements for letters without a separable accent."""
 
+_FULL_WIDTH = {chr(ord(letter) + 0xFEE0): letter for letter in digits + ascii_lowercase}
+_LIGATURES = dict(zip("ﬀﬁﬂﬃﬄﬅﬆ", ("ff", "fi", "fl", "ffi", "ffl", "st", "st"), strict=True))
+
 _TYPED = str.maketrans(
     {
         **dict.fromkeys("‘’‛＇", "'"),
         **{chr(code): "" for code in UNSEEN},
+        **_FULL_WIDTH,
+        **_LIGATURES,
     }
 )
-"""Replacements for apostrophes and invisible characters."""
+"""Replacements for apostrophes, invisible characters, and letters in another width or joined."""
 
 
 def query_terms(phrase: str, language: str = ENGLISH) -> list[str]:
@@ -161,7 +167,7 @@ def _terms(text: str, bounds: Ints, language: str) -> Iterator[str]:
 
 
 def _lower_words(text: str, bounds: Ints) -> Iterator[str]:
-    """Yield each word in lower case, without invisible characters."""
+    """Yield each word in lower case, with its letters as they are typed."""
     for start, end in bounds.tolist():
         word = text[start:end].lower()
         yield word if word.isascii() else word.translate(_TYPED)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect
+from hybrid_search.backends.index_options import DEFAULT_ANALYZER
 from hybrid_search.client import Client
 from hybrid_search.search.hit import Hit
 from tests.helpers.offset_corpus import TEXTS
@@ -62,6 +63,7 @@ CALLS: list[dict[str, Any]] = [
     },
     {"id": "chinese", "text": "我想要退款。订单号是12345，退款！"},
     {"id": "twice", "text": "refund refund refund"},
+    {"id": "letters", "text": "The cafe\u0301 by the oﬃce has ｆｕｌｌ cups."},
 ]
 TEXTS_BY_ID = {
     call["id"]: call.get("text") or "\n".join(turn["text"] for turn in call["turns"])
@@ -115,6 +117,16 @@ def test_every_place_of_a_word_is_given_and_no_other(filled_client: Client, name
     assert hits_by_id(filled_client, "refund")[name].highlights == [
         match.span() for match in re.finditer("refund", TEXTS_BY_ID[name], re.IGNORECASE)
     ]
+
+
+def test_marks_ligatures_and_widths_of_letters_make_no_difference(filled_client: Client) -> None:
+    options = getattr(filled_client.backend, "options", None)
+    if options and options.analyzer != DEFAULT_ANALYZER:
+        pytest.skip(f"this server's texts are cut by {options.analyzer}")
+    text = TEXTS_BY_ID["letters"]
+    for phrase in ("café office full", "cafe oﬃce ｆｕｌｌ", "CAFE\u0301 OFFICE FULL"):
+        hit = hits_by_id(filled_client, phrase, alpha=0.0)["letters"]
+        assert highlighted_words(hit, text) == ["cafe\u0301", "oﬃce", "ｆｕｌｌ"]
 
 
 PHRASES = {

@@ -19,6 +19,7 @@ CASES = {
     "numbers are whole": ("3.50 or 1,000", ["3.50", "1,000"]),
     "a word twice": ("card card", ["card", "card"]),
     "letters without an accent to take off": ("Straße Søren Łódź", ["strasse", "soren", "lódź"]),
+    "ligatures and full width": ("oﬃce ﬁne ＦＵＬＬ １２", ["office", "fine", "full", "12"]),
     "what is not seen": (
         "\u200fשלום\u202c co\u00adoperate 1\ufe0f\u20e3",
         ["שלום", "cooperate", "1"],
