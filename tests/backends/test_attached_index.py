@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,7 @@ from hybrid_search.errors import DocumentMissingError, IndexStoreError, ServerEr
 from tests.helpers.cli import invoke_cli
 from tests.helpers.live_servers import URLS, unique_index_name
 from tests.helpers.tiny_encoder import FINEST, TinyEncoder, make_spec
+from tools.pages import read_blocks
 
 ROOT = Path(__file__).parents[2]
 Source = dict[str, Any]
@@ -544,6 +546,32 @@ def test_the_command_attaches_and_follows(url: str) -> None:
         answer = invoke_cli("query", "the parcel", *place, "--server-filter", dsl, "--json")
         assert {hit["id"] for hit in answer.json["hits"]} == {"call-4", "call-5"}
         assert "object of JSON" in invoke_cli("query", "x", *place, "--server-filter", "[").error
+
+
+def test_the_commands_of_its_page_run(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYBRID_SEARCH_URL", url)
+    text = "Where is it? I want my money back."
+    calls = {"transcript": text, "status": "closed"}
+    chats = {"utterances": [{"who": "customer", "text": text}]}
+    with unique_index_name(url) as name, connect(url) as client:
+        assert isinstance(client.backend, ServerBackend)
+        names = {"raw-calls": name, "raw-chats": f"{name}-chats"}
+        for index, source in zip(names.values(), (calls, chats), strict=True):
+            path = f"/{index}/_doc/call-1"
+            body = {"mappings": {"properties": {"status": {"type": "keyword"}}}}
+            client.backend.server.request("PUT", f"/{index}", body=body)
+            client.backend.server.request("PUT", path, body=source, params={"refresh": "true"})
+        commands = [
+            shlex.split(command)
+            for block in read_blocks(ROOT / "docs" / "attach.md")
+            for command in block.commands
+        ]
+        outcomes = [
+            invoke_cli(*[names.get(word, word) for word in words[1:]]) for words in commands
+        ]
+    assert [outcome.status for outcome in outcomes] == [0] * 4
+    assert "[I want my money back]" in outcomes[1].stdout
+    assert [outcomes[number].json["documents"] for number in (0, 2, 3)] == [1, 1, 0]
 
 
 @pytest.mark.parametrize(
