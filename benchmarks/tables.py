@@ -23,6 +23,7 @@ PAGES = [
     results.ROOT.parent / name
     for name in (
         "README.md",
+        "docs/attach.md",
         "docs/benchmarks.md",
         "docs/languages.md",
         "docs/robustness.md",
@@ -31,6 +32,9 @@ PAGES = [
 ]
 
 CALLS = ("calls_sgd", "calls_qmsum")
+
+TOP = 10
+"""Calls of a page that are compared."""
 
 LARGER = "ten times calls_sgd"
 """The column or row of the index with copies of calls, in which words are exchanged."""
@@ -239,6 +243,31 @@ def server_larger() -> str:
     )
 
 
+def attached() -> str:
+    """Render spans beside an index of another program, and one of our own of the same calls."""
+    (result,) = _read_servers("attached").values()
+    common = result[f"of the {TOP} best calls in common"]
+    sizes, recalls = result["bytes"], result[f"recall@{TOP} of spans"]
+    times, changes = result["milliseconds"], result["changes"]
+    rows = {
+        f"recall@{TOP} of the calls with the best spans": map(
+            "{:.3f}".format, (recalls["own"], recalls["attached"])
+        ),
+        "hybrid query, ms: p50 / p95": map(format_percentiles, (times["own"], times["attached"])),
+        "MB": (
+            f"{sizes['own'] / 1e6:,.0f}",
+            f"{sizes['sidecar'] / 1e6:,.0f}, beside {sizes['other'] / 1e6:,.0f} that were there",
+        ),
+        f"of the {TOP} best calls in common: BM25, hybrid, spans": (
+            "",
+            ", ".join(f"{common[name]:.2f}" for name in ("bm25", "hybrid", "spans")),
+        ),
+        f"{changes['changes']:,} changes followed, s": ("", f"{changes['seconds']:,.0f}"),
+    }
+    columns = ("an index of our own", "attached")
+    return table(f"{result['calls']:,} calls", columns, rows, lambda name: rows[name])
+
+
 def _read_servers(measurement: str, variant: str = "") -> dict[str, dict[str, Any]]:
     """Return the results of a variant of a measurement by engine, of the servers that have one."""
     names = {engine: f"{measurement}_{engine}{variant}-calls_sgd" for engine in DIALECTS}
@@ -267,6 +296,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "size": size,
     "server_latency": server_latency,
     "server_larger": server_larger,
+    "attached": attached,
     "faults": faults,
     **codes.TABLES,
     **meaning.TABLES,
