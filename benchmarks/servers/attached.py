@@ -15,7 +15,13 @@ from typing import Any
 
 from benchmarks.clients import ask_by_threads, time_ways
 from benchmarks.servers.entries import Corpus
-from benchmarks.servers.latency import BATCH, count_stored_bytes, exact_cosines, fill
+from benchmarks.servers.latency import (
+    BATCH,
+    count_stored_bytes,
+    exact_cosines,
+    fill,
+    merge_segments,
+)
 from hybrid_search.backends.server import mappings
 from hybrid_search.backends.server.attachment import Attachment
 from hybrid_search.backends.server.backend import ServerBackend
@@ -40,6 +46,8 @@ def measure(client: Client, corpus: Corpus, index: str, phrases: Sequence[str]) 
     fill(backend, corpus, index)
     _make_other(backend, corpus, other, documents)
     _attach(backend, corpus, other)
+    for name in (index, f"{other}.spans"):
+        merge_segments(backend, name)
     exact = {
         text: _rank_calls(cosines) for text, _, cosines in exact_cosines(corpus, tuple(phrases))
     }
