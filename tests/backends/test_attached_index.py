@@ -570,7 +570,7 @@ def test_the_commands_of_its_page_run(url: str, monkeypatch: pytest.MonkeyPatch)
             invoke_cli(*[names.get(word, word) for word in words[1:]]) for words in commands
         ]
     assert [outcome.status for outcome in outcomes] == [0] * 4
-    assert "[I want my money back]" in outcomes[1].stdout
+    assert "1. call-1 " in outcomes[1].stdout
     assert [outcomes[number].json["documents"] for number in (0, 2, 3)] == [1, 1, 0]
 
 
