@@ -249,7 +249,12 @@ def attached() -> str:
     common = result[f"of the {TOP} best calls in common"]
     sizes, recalls = result["bytes"], result[f"recall@{TOP} of spans"]
     times, changes = result["milliseconds"], result["changes"]
+    ndcg = result["ndcg@10 by call"]
     rows = {
+        "nDCG@10 by call: BM25, hybrid, spans": [
+            ", ".join(f"{by_index[index]:.3f}" for by_index in ndcg.values())
+            for index in ("own", "attached")
+        ],
         f"recall@{TOP} of the calls with the best spans": map(
             "{:.3f}".format, (recalls["own"], recalls["attached"])
         ),

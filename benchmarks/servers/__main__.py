@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.phrases import phrases
+from benchmarks.quality.tasks import TASKS
 from benchmarks.servers import agreement, attached, graph, larger, latency, quantization
 from benchmarks.servers.entries import TASK, corpus
 from hybrid_search import connect
@@ -76,9 +77,9 @@ def _measure(client: Client, options: argparse.Namespace, phrase_texts: Sequence
             _write(backend, f"latency_{name}_{measured['dimension']}", measured)
             backend.drop_index(INDEX)
     if options.only in (None, "attached"):
-        measured = attached.measure(
-            client, corpus(options.data, options.fewer), INDEX, phrase_texts
-        )
+        queries = list(TASKS[TASK].queries(options.data, "dev"))
+        calls = corpus(options.data, options.fewer)
+        measured = attached.measure(client, calls, INDEX, phrase_texts, queries)
         _write(backend, f"attached_{name}", measured)
     if options.only == "larger":
         measured = larger.measure(client, options.data, LARGER_INDEX, options.shards, phrase_texts)

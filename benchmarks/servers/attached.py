@@ -7,13 +7,15 @@ differs only in that a score is of a whole call.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import islice
 from statistics import fmean
 from typing import Any
 
 from benchmarks.clients import ask_by_threads, time_ways
+from benchmarks.quality.measures import NDCG, grouped_mean, ndcg
+from benchmarks.quality.tasks import Query
 from benchmarks.servers.entries import Corpus
 from benchmarks.servers.latency import (
     BATCH,
@@ -37,8 +39,16 @@ NEWS = "Yesterday the courier left the lamp with a neighbour."
 """A turn that is added to a call, whose text is thereby another."""
 
 
-def measure(client: Client, corpus: Corpus, index: str, phrases: Sequence[str]) -> dict[str, Any]:
-    """Return agreement, recall, bytes and milliseconds of both, and how soon changes are known."""
+ALPHAS = {"bm25": 0.0, "hybrid": 0.5, "spans": 1.0}
+
+
+def measure(
+    client: Client, corpus: Corpus, index: str, phrases: Sequence[str], queries: Sequence[Query]
+) -> dict[str, Any]:
+    """Return what both find, their bytes and milliseconds, and how soon changes are known.
+
+    `queries` have labelled calls.
+    """
     backend = client.backend
     assert isinstance(backend, ServerBackend)
     other = f"{index}-other"
@@ -51,6 +61,7 @@ def measure(client: Client, corpus: Corpus, index: str, phrases: Sequence[str]) 
     exact = {
         text: _rank_calls(cosines) for text, _, cosines in exact_cosines(corpus, tuple(phrases))
     }
+    known = [document.id for document in documents]
     ways = {
         name: partial(ask_by_threads, partial(client.query, index=asked))
         for name, asked in (("own", index), ("attached", other))
@@ -60,8 +71,14 @@ def measure(client: Client, corpus: Corpus, index: str, phrases: Sequence[str]) 
         "passages": len(corpus.entries),
         "phrases": len(phrases),
         f"of the {TOP} best calls in common": {
-            name: _compare(client, index, other, phrases, alpha)
-            for name, alpha in (("bm25", 0.0), ("hybrid", 0.5), ("spans", 1.0))
+            name: _compare(client, index, other, phrases, alpha) for name, alpha in ALPHAS.items()
+        },
+        f"{NDCG} by call": {
+            name: {
+                "own": _rank(client, index, queries, {*known}, alpha),
+                "attached": _rank(client, other, queries, {*known}, alpha),
+            }
+            for name, alpha in ALPHAS.items()
         },
         f"recall@{TOP} of spans": {
             name: _measure_recall(client, asked, exact)
@@ -144,6 +161,16 @@ def _compare(client: Client, index: str, other: str, phrases: Sequence[str], alp
         (_ask(client, index, text, alpha), _ask(client, other, text, alpha)) for text in phrases
     )
     return round(fmean(_overlap(*pair) for pair in pairs), 4)
+
+
+def _rank(
+    client: Client, index: str, queries: Sequence[Query], known: Set[str], alpha: float
+) -> float:
+    """Return nDCG by call, the mean over an intent's wordings, then over the intents."""
+    labelled = [(query, query.right.keys() & known) for query in queries]
+    judged = [(query, right) for query, right in labelled if right]
+    values = [ndcg(_ask(client, index, query.text, alpha), right) for query, right in judged]
+    return round(grouped_mean(values, [query.group for query, _ in judged]), 4)
 
 
 def _measure_recall(client: Client, index: str, exact: Mapping[str, Sequence[str]]) -> float:
