@@ -42,8 +42,8 @@ SQUARED_C = (16 * 3**0.5 / (15 * np.pi)) ** 2
 LEVEL = 0.9
 """How often an interval holds the share."""
 
-CHANGE_LEVEL = 0.95
-"""How often the interval of a difference, by which a change is called one, holds it."""
+CHANCE, ROUNDING = 0.05, 1e-9
+"""How often a change is called one where there is none, and what rounding may add to a share."""
 
 DRAWS = 1000
 """Draws of a simulation, with a fixed seed."""
@@ -226,27 +226,25 @@ def estimate_share(counts: CallCounts, probabilities: Scores) -> Share:
     return Share(float(mean), float(low), float(high), calls, judged)
 
 
-def compare_shares(
-    before: Integers, after: Integers, everything: Integers, probabilities: Scores
-) -> int:
-    """Return 1 if the share surely rose from some calls to others, -1 if it fell, else 0.
+def compare_shares(before: Integers, after: Integers, probabilities: Scores) -> int:
+    """Return 1 if the share rose from some calls to others, -1 if it fell, 0 if chance explains it.
 
-    It did if the interval of the difference does not hold 0. The calls of both, int64 ``[STRATA]``,
-    are seen as samples of what is said in their time: their strata are weighted by the Bayesian
-    bootstrap (Rubin 1981), in which one call is spread as `everything` is, the calls of all times.
-    Both have the same probabilities, so that an error of the map is no change.
+    A permutation test (Fisher 1935): the calls of both, each with the mean probability of its
+    stratum, are mixed and divided anew. The share changed if so large a difference comes by that in
+    at most `CHANCE` of the draws. Both have the same probabilities: an error of the map is no
+    change. `before` and `after` are calls by stratum, int64 ``[STRATA]``.
     """
     if not (before.sum() and after.sum()):
         return 0
-    generator = np.random.default_rng(2)
-    rates = []
-    for calls in (before, after):
-        spread = calls + everything / everything.sum()
-        weights = generator.gamma(spread, size=probabilities.shape)
-        rates.append((weights * probabilities).sum(axis=1) / weights.sum(axis=1))
-    tail = (1 - CHANGE_LEVEL) / 2
-    low, high = np.quantile(rates[1] - rates[0], [tail, 1 - tail])
-    return int(low > 0) - int(high < 0)
+    means, both = probabilities.mean(axis=0), before + after
+    drawn = np.random.default_rng(2).multivariate_hypergeometric(
+        both, after.sum(), DRAWS, method="marginals"
+    )
+    later, earlier = ((calls @ means / calls.sum(axis=-1)) for calls in (drawn, both - drawn))
+    difference = float(after @ means / after.sum() - before @ means / before.sum())
+    as_large = np.abs(later - earlier) >= abs(difference) - ROUNDING
+    is_change = (as_large.sum() + 1) / (DRAWS + 1) <= CHANCE
+    return int(np.sign(difference)) if is_change else 0
 
 
 class AnswerPlan:

@@ -31,7 +31,8 @@ class GroupShare:
 
     Attributes:
         share: The share.
-        change: ``more`` or ``fewer`` if it surely differs from the week before; else empty.
+        change: ``more`` or ``fewer`` than the week before, if chance does not explain that; else
+            empty.
     """
 
     share: Share
@@ -104,7 +105,7 @@ def estimate_topic(
     groups: dict[str, Mapping[str, GroupShare]] = {}
     for name, own in counted.items():
         if name.startswith(WEEK):
-            groups[name] = _compare_weeks(own, everything.calls, probabilities)
+            groups[name] = _compare_weeks(own, probabilities)
         else:
             shares = {value: estimate_share(counts, probabilities) for value, counts in own.items()}
             groups[name] = {value: GroupShare(share) for value, share in shares.items()}
@@ -128,15 +129,13 @@ def _check(table: Integers, checked: CheckedSpans) -> CallCounts:
     return CallCounts(kept, judged, yes)
 
 
-def _compare_weeks(
-    weeks: Mapping[str, CallCounts], everything: Integers, probabilities: Scores
-) -> dict[str, GroupShare]:
+def _compare_weeks(weeks: Mapping[str, CallCounts], probabilities: Scores) -> dict[str, GroupShare]:
     """Return the shares of the weeks in order, each compared with the one before."""
     shares: dict[str, GroupShare] = {}
     before = np.zeros_like(next(iter(weeks.values())).calls)
     for week in sorted(weeks):
         counts = weeks[week]
-        change = compare_shares(before, counts.calls, everything, probabilities)
+        change = compare_shares(before, counts.calls, probabilities)
         shares[week] = GroupShare(estimate_share(counts, probabilities), CHANGES[change])
         before = counts.calls
     return shares

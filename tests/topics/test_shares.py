@@ -169,12 +169,33 @@ def test_a_change_is_one_only_if_chance_does_not_explain_it(
     """40 of 100 against 10: the difference .3 is 5.2 standard errors; of ten calls each, 1.6."""
     weeks = [spread(dict(zip((3, LIKELY), week, strict=True))) for week in (before, after)]
     probabilities = StratumModel.from_map(MAP).draw()
-    assert compare_shares(weeks[0], weeks[1], weeks[0] + weeks[1], probabilities) == change
+    assert compare_shares(weeks[0], weeks[1], probabilities) == change
+
+
+def test_one_call_in_a_small_week_is_no_change() -> None:
+    """One call in ten, and none in the week before: by chance alone it is in one of both weeks."""
+    none, one = spread({3: 10}), spread({3: 9, LIKELY: 1})
+    probabilities = StratumModel.from_map(MAP).draw()
+    assert compare_shares(none, one, probabilities) == 0
+    assert compare_shares(one, none, probabilities) == 0
+
+
+def test_weeks_of_the_same_calls_are_seldom_called_a_change() -> None:
+    """At most one in twenty, and of 400 pairs by chance at most 30 (mean 20, 2.3 deviations)."""
+    generator = np.random.default_rng(0)
+    probabilities = StratumModel.from_map(MAP).draw()
+    changes = 0
+    for _ in range(400):
+        share = generator.choice([0.02, 0.1, 0.3])
+        weeks = generator.multinomial(30, [1 - share, share], size=2)
+        before, after = (spread(dict(zip((3, LIKELY), week, strict=True))) for week in weeks)
+        changes += compare_shares(before, after, probabilities) != 0
+    assert changes <= 30
 
 
 def test_a_week_without_calls_is_no_change() -> None:
     week = spread({LIKELY: 100})
-    assert compare_shares(spread({}), week, week, StratumModel.from_map(MAP).draw()) == 0
+    assert compare_shares(spread({}), week, StratumModel.from_map(MAP).draw()) == 0
 
 
 # The queue
