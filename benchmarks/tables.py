@@ -243,7 +243,7 @@ def server_larger() -> str:
     )
 
 
-def attached() -> str:
+def compare_attached() -> str:
     """Render spans beside an index of another program, and one of our own of the same calls."""
     (result,) = _read_servers("attached").values()
     common = result[f"of the {TOP} best calls in common"]
@@ -301,7 +301,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "size": size,
     "server_latency": server_latency,
     "server_larger": server_larger,
-    "attached": attached,
+    "attached": compare_attached,
     "faults": faults,
     **codes.TABLES,
     **meaning.TABLES,
