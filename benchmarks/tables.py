@@ -16,7 +16,9 @@ from benchmarks.markdown import head, row, table
 from benchmarks.peers import report as peers_report
 from benchmarks.percentiles import format_percentiles
 from benchmarks.quality import codes, meaning, mining_tables, models, windows
+from benchmarks.quality.measures import NDCG
 from benchmarks.quality.tasks import ALL, TASKS
+from benchmarks.servers.attached import ALPHAS, TOP
 from hybrid_search.backends.server.dialects import DIALECTS
 
 PAGES = [
@@ -32,9 +34,6 @@ PAGES = [
 ]
 
 CALLS = ("calls_sgd", "calls_qmsum")
-
-TOP = 10
-"""Calls of a page that are compared."""
 
 LARGER = "ten times calls_sgd"
 """The column or row of the index with copies of calls, in which words are exchanged."""
@@ -249,10 +248,10 @@ def compare_attached() -> str:
     common = result[f"of the {TOP} best calls in common"]
     sizes, recalls = result["bytes"], result[f"recall@{TOP} of spans"]
     times, changes = result["milliseconds"], result["changes"]
-    ndcg = result["ndcg@10 by call"]
+    ranking = result[f"{NDCG} by call"]
     rows = {
         "nDCG@10 by call: BM25, hybrid, spans": [
-            ", ".join(f"{by_index[index]:.3f}" for by_index in ndcg.values())
+            ", ".join(f"{by_index[index]:.3f}" for by_index in ranking.values())
             for index in ("own", "attached")
         ],
         f"recall@{TOP} of the calls with the best spans": map(
@@ -265,7 +264,7 @@ def compare_attached() -> str:
         ),
         f"of the {TOP} best calls in common: BM25, hybrid, spans": (
             "",
-            ", ".join(f"{common[name]:.2f}" for name in ("bm25", "hybrid", "spans")),
+            ", ".join(f"{common[name]:.2f}" for name in ALPHAS),
         ),
         f"{changes['changes']:,} changes followed, s": ("", f"{changes['seconds']:,.0f}"),
     }

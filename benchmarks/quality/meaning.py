@@ -132,8 +132,8 @@ def english_table() -> str:
     )
     lines = head("in English, by the best span", *models)
     for items in ("turns", "calls"):
-        found = (topics[model]["systems"][BEST_SPAN][items][NDCG] for model in models)
-        lines.append(row(f"46 topics, {items}: {NDCG}", *map(format_summary, found)))
+        summaries = (topics[model]["systems"][BEST_SPAN][items][NDCG] for model in models)
+        lines.append(row(f"46 topics, {items}: {NDCG}", *map(format_summary, summaries)))
     for name in SETS:
         sets = (intents[model]["sets"][name]["wordings"] for model in models)
         cells = (_format_wordings(wordings, BEST_SPAN) for wordings in sets)

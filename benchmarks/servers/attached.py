@@ -61,7 +61,7 @@ def measure(
     exact = {
         text: _rank_calls(cosines) for text, _, cosines in exact_cosines(corpus, tuple(phrases))
     }
-    known = [document.id for document in documents]
+    call_ids = {document.id for document in documents}
     ways = {
         name: partial(ask_by_threads, partial(client.query, index=asked))
         for name, asked in (("own", index), ("attached", other))
@@ -75,8 +75,8 @@ def measure(
         },
         f"{NDCG} by call": {
             name: {
-                "own": _rank(client, index, queries, {*known}, alpha),
-                "attached": _rank(client, other, queries, {*known}, alpha),
+                "own": _rank(client, index, queries, call_ids, alpha),
+                "attached": _rank(client, other, queries, call_ids, alpha),
             }
             for name, alpha in ALPHAS.items()
         },
@@ -164,10 +164,10 @@ def _compare(client: Client, index: str, other: str, phrases: Sequence[str], alp
 
 
 def _rank(
-    client: Client, index: str, queries: Sequence[Query], known: Set[str], alpha: float
+    client: Client, index: str, queries: Sequence[Query], call_ids: Set[str], alpha: float
 ) -> float:
     """Return nDCG by call, the mean over an intent's wordings, then over the intents."""
-    labelled = [(query, query.right.keys() & known) for query in queries]
+    labelled = [(query, query.right.keys() & call_ids) for query in queries]
     judged = [(query, right) for query, right in labelled if right]
     values = [ndcg(_ask(client, index, query.text, alpha), right) for query, right in judged]
     return round(grouped_mean(values, [query.group for query, _ in judged]), 4)

@@ -127,16 +127,16 @@ def _report(message: str, arguments: Sequence[str]) -> None:
 
 def _describe(error: Any, arguments: Sequence[str]) -> str:
     """Return a usage error as one sentence that ends with a pointer to the help."""
+    error.message = put_plainly(error.message)
     option = getattr(error, "option_name", "")
     if option and hasattr(error, "possibilities"):
         text = f"no such option {option}{_suggest(option, _list_options(error.ctx))}"
     elif value := _find_value(error, arguments):
-        reason = put_plainly(error.message).rstrip(".")
+        reason = error.message.rstrip(".")
         reason = f"it {reason}" if reason.startswith("must ") else reason
         text = f"{value}: {reason[:1].lower()}{reason[1:]}"
     else:
-        message = error.format_message().replace("Value error, ", "")
-        words = " ".join(message.split()).rstrip(".")
+        words = " ".join(error.format_message().split()).rstrip(".")
         text = words[:1].lower() + re.sub(r"'(-[\w-]+)'", r"\1", words[1:])
         if text.startswith("missing") and error.ctx and error.ctx.command.name in COMMANDS:
             text += f": as in hybrid-search {list_examples(error.ctx.command.name)[0]}"

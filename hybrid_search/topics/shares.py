@@ -240,11 +240,11 @@ def compare_shares(before: Integers, after: Integers, probabilities: Scores) -> 
     drawn = np.random.default_rng(2).multivariate_hypergeometric(
         both, after.sum(), DRAWS, method="marginals"
     )
-    later, earlier = ((calls @ means / calls.sum(axis=-1)) for calls in (drawn, both - drawn))
-    difference = float(after @ means / after.sum() - before @ means / before.sum())
-    as_large = np.abs(later - earlier) >= abs(difference) - ROUNDING
-    is_change = (as_large.sum() + 1) / (DRAWS + 1) <= CHANCE
-    return int(np.sign(difference)) if is_change else 0
+    later_calls = np.vstack([after, drawn])  # as they are, and by chance
+    earlier_calls = both - later_calls
+    differences = later_calls @ means / after.sum() - earlier_calls @ means / before.sum()
+    are_as_large = np.abs(differences) >= abs(differences[0]) - ROUNDING
+    return int(np.sign(differences[0])) if are_as_large.mean() <= CHANCE else 0
 
 
 class AnswerPlan:

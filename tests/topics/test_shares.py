@@ -174,10 +174,10 @@ def test_a_change_is_one_only_if_chance_does_not_explain_it(
 
 def test_one_call_in_a_small_week_is_no_change() -> None:
     """One call in ten, and none in the week before: by chance alone it is in one of both weeks."""
-    none, one = spread({3: 10}), spread({3: 9, LIKELY: 1})
+    without, with_one = spread({3: 10}), spread({3: 9, LIKELY: 1})
     probabilities = StratumModel.from_map(MAP).draw()
-    assert compare_shares(none, one, probabilities) == 0
-    assert compare_shares(one, none, probabilities) == 0
+    assert compare_shares(without, with_one, probabilities) == 0
+    assert compare_shares(with_one, without, probabilities) == 0
 
 
 def test_weeks_of_the_same_calls_are_seldom_called_a_change() -> None:
